@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* learn_teach.c: weft learn teach, consolidate and rollback: what a server keeps becomes versions of an adapter for each
- * tenant, behind the gate, while no server has the folder. */
+/* learn_teach.c: weft learn teach, consolidate and rollback: what a server keeps becomes versions of an adapter for
+ * each tenant, behind the gate, while no server has the folder. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* public_text.c: see public_text.h. Plain sentences of many kinds: description, instruction, dialogue, numbers, code. */
+/* public_text.c: see public_text.h. Plain sentences: description, instruction, dialogue, numbers, code. */
 #include "learn/public_text.h"
 
 #include <string.h>

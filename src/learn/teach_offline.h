@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* teach_offline.h: learning without a server: what one kept (store.h) is learned over a model of the caller's: all that
- * waits, or all that was accepted anew from the base; and going back to a version. Nobody else has the folder meanwhile. One thread. */
+ * waits, or all that was accepted anew from the base; and going back to a version. Nobody else has the folder
+ * meanwhile. One thread. */
 #ifndef WEFT_LEARN_TEACH_OFFLINE_H
 #define WEFT_LEARN_TEACH_OFFLINE_H
 

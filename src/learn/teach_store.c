@@ -92,7 +92,7 @@ static void name_of(weft__teach_store *t, const char *tenant, char *name)
 
 /* ---- hooks of the loop ---- */
 
-static weft_status place(void *arg, const char *tenant, const char *full_name, char *out, weft_error *err)
+static weft_status place_version(void *arg, const char *tenant, const char *full_name, char *out, weft_error *err)
 {
     weft__teach_store *t = arg;
     store_tenant *one;
@@ -305,7 +305,7 @@ static weft_status restore(weft__teach_store *t, store_tenant *one, const weft__
     store_reading r = {
         .t = t, .tenant = one, .version = row->version, .first_event = row->first_event, .last_event = row->last_event};
     weft__version_write_name(row->name, row->version, full);
-    weft_status st = place(t, row->tenant, full, path, err);
+    weft_status st = place_version(t, row->tenant, full, path, err);
     if (!st) st = publish(t, row->tenant, full, path, err);
     if (!st) st = weft__learn_events(t->store, row->tenant, row->first_event - 1, NULL, take_event, &r, err);
     return !st && r.status ? weft_fail(err, r.status, "%s", r.err.message) : st;
@@ -379,7 +379,7 @@ weft_status weft__teach_store_new(weft__learn_store *store, const weft__teach_st
     t->n_woken = !params->looks_only; /* what is there already is read */
     pthread_mutex_init(&t->lock, NULL);
     weft__clock_cond_init(&t->changed);
-    p.hooks = (weft__teach_hooks){.arg = t, .place = place, .publish = publish, .note = note, .busy = busy};
+    p.hooks = (weft__teach_hooks){.arg = t, .place = place_version, .publish = publish, .note = note, .busy = busy};
     weft_status st = weft__teach_loop_new(&p, &t->loop, err);
     if (!st) st = each_tenant(t, restore_tenant, err);
     if (!st && !params->looks_only) {

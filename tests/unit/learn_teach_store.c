@@ -110,13 +110,42 @@ static void tell(room *r, const char *tenant, const char *id, weft__learn_kind k
 /* "x" and the like: one byte is one token of the tiny vocabulary, below TINY_VOCAB. */
 static const char RIGHT[] = "\"#$", OTHER[] = "%&'";
 
+/* What the next process has: the same, nothing learned twice, and what was gone back to, by it or without a server. */
+static void next_process(room *r, const lesson *l, const char *name)
+{
+    char again[WEFT__VERSION_FULL_NAME];
+    int64_t now;
+    room_begin(r, l);
+    weft__teach_store_wait(r->t);
+    assert_int_equal(r->told.n, 3);
+    assert_int_equal(weft__teach_store_current(r->t, "ann", again), 1);
+    assert_string_equal(name, again);
+    assert_int_equal(weft__teach_store_roll_back(r->t, "ann", -1, &now, NULL), WEFT_OK);
+    assert_int_equal(now, 1);
+    assert_int_equal(weft__teach_store_roll_back(r->t, "eve", -1, &now, NULL), WEFT_NOT_FOUND);
+    room_end(r);
+    room_begin(r, l);
+    assert_int_equal(weft__teach_store_current(r->t, "ann", again), 1);
+    assert_string_equal(again + strlen(again) - 2, "@1"); /* and what was gone back to */
+    assert_int_equal(weft__teach_offline_roll_back(r->folder, "ann", 2, &now, NULL), WEFT_BUSY);
+    room_end(r);
+    /* Without a server. */
+    assert_int_equal(weft__teach_offline_roll_back(r->folder, "ann", 2, &now, NULL), WEFT_OK);
+    assert_int_equal(weft__teach_offline_roll_back(r->folder, "ann", 7, &now, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__teach_offline_roll_back(r->folder, "eve", -1, &now, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__teach_offline_roll_back("/tmp/weft-is-not-there", "ann", -1, &now, NULL), WEFT_NOT_FOUND);
+    room_begin(r, l);
+    assert_int_equal(weft__teach_store_current(r->t, "ann", again), 1);
+    assert_string_equal(again, name);
+    room_end(r);
+}
+
 static void what_is_kept_becomes_versions(void **state)
 {
     (void)state;
     lesson l;
     room r = {0};
-    char name[WEFT__VERSION_FULL_NAME], again[WEFT__VERSION_FULL_NAME], other[WEFT__VERSION_FULL_NAME];
-    int64_t now;
+    char name[WEFT__VERSION_FULL_NAME], other[WEFT__VERSION_FULL_NAME];
     weft__teach_loop_stats stats;
     lesson_open(&l);
     snprintf(r.folder, sizeof r.folder, "/tmp/weft-XXXXXX");
@@ -148,30 +177,7 @@ static void what_is_kept_becomes_versions(void **state)
     assert_string_not_equal(name, other);
     assert_int_equal(r.told.n, 3);
     room_end(&r);
-    /* The next process has the same, and learns nothing twice. */
-    room_begin(&r, &l);
-    weft__teach_store_wait(r.t);
-    assert_int_equal(r.told.n, 3);
-    assert_int_equal(weft__teach_store_current(r.t, "ann", again), 1);
-    assert_string_equal(name, again);
-    assert_int_equal(weft__teach_store_roll_back(r.t, "ann", -1, &now, NULL), WEFT_OK);
-    assert_int_equal(now, 1);
-    assert_int_equal(weft__teach_store_roll_back(r.t, "eve", -1, &now, NULL), WEFT_NOT_FOUND);
-    room_end(&r);
-    room_begin(&r, &l);
-    assert_int_equal(weft__teach_store_current(r.t, "ann", again), 1);
-    assert_string_equal(again + strlen(again) - 2, "@1"); /* and what was gone back to */
-    assert_int_equal(weft__teach_offline_roll_back(r.folder, "ann", 2, &now, NULL), WEFT_BUSY);
-    room_end(&r);
-    /* Without a server. */
-    assert_int_equal(weft__teach_offline_roll_back(r.folder, "ann", 2, &now, NULL), WEFT_OK);
-    assert_int_equal(weft__teach_offline_roll_back(r.folder, "ann", 7, &now, NULL), WEFT_NOT_FOUND);
-    assert_int_equal(weft__teach_offline_roll_back(r.folder, "eve", -1, &now, NULL), WEFT_NOT_FOUND);
-    assert_int_equal(weft__teach_offline_roll_back("/tmp/weft-is-not-there", "ann", -1, &now, NULL), WEFT_NOT_FOUND);
-    room_begin(&r, &l);
-    assert_int_equal(weft__teach_store_current(r.t, "ann", again), 1);
-    assert_string_equal(again, name);
-    room_end(&r);
+    next_process(&r, &l, name);
     room_remove(&r);
     lesson_close(&l);
 }
