@@ -166,6 +166,11 @@ static void tenant_free(loop_tenant *t)
     weft__teach_texts_free(&t->kept);
 }
 
+static int same_text(const weft__teach_text *a, const weft__teach_text *b)
+{
+    return a->n == b->n && !memcmp(a->ids, b->ids, (size_t)a->n * sizeof *a->ids);
+}
+
 /* Did version `now`, or one that it came of, learn it? */
 static int knows(weft__teach_loop *l, const loop_tenant *t, int64_t now, const loop_event *e)
 {
@@ -173,13 +178,19 @@ static int knows(weft__teach_loop *l, const loop_tenant *t, int64_t now, const l
     return now > 0;
 }
 
+/* One that is there already becomes the newest; beyond the room the oldest goes. */
 static weft_status keep_answer(weft__teach_loop *l, loop_tenant *t, loop_job *j, weft_error *err)
 {
-    if ((int32_t)t->kept.n >= l->p.neighbours && t->kept.n) { /* the oldest goes */
-        weft__free((void *)(uintptr_t)t->kept.text[0].ids);
-        memmove(t->kept.text, t->kept.text + 1, --t->kept.n * sizeof *t->kept.text);
+    const weft__teach_text *x = &j->event.texts.text[0];
+    size_t at = 0;
+    if (l->p.neighbours < 1) return WEFT_OK;
+    while (at < t->kept.n && !same_text(&t->kept.text[at], x)) at++;
+    if (at == t->kept.n && (int32_t)t->kept.n >= l->p.neighbours) at = 0;
+    if (at < t->kept.n) {
+        weft__free((void *)(uintptr_t)t->kept.text[at].ids);
+        memmove(t->kept.text + at, t->kept.text + at + 1, (--t->kept.n - at) * sizeof *t->kept.text);
     }
-    return l->p.neighbours < 1 || copy_text(&t->kept, &j->event.texts.text[0]) ? WEFT_OK : loop_no_memory(err);
+    return copy_text(&t->kept, x) ? WEFT_OK : loop_no_memory(err);
 }
 
 static weft_status know(loop_tenant *t, loop_job *j, weft_error *err)

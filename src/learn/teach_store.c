@@ -146,6 +146,7 @@ typedef struct store_reading {
     store_tenant *tenant;
     int64_t last, version; /* version: that learned them; 0: they are to be learned */
     int64_t first_event, last_event;
+    weft__teach_texts answers;
     weft_status status;
     weft_error err;
 } store_reading;
@@ -202,12 +203,18 @@ static int take_event(void *arg, const weft__learn_event *e)
 static int take_answer(void *arg, const weft__learn_record *a)
 {
     store_reading *r = arg;
-    weft__teach_texts text = {0};
     const int32_t n = without_end(r->t->p.tok, a);
-    if (n && weft__teach_texts_add(&text, a->prompt, a->n_prompt, a->answer, n, end_token(r->t->p.tok)))
-        r->status = weft__teach_loop_keep(r->t->loop, r->tenant->tenant, r->tenant->name, &text.text[0], &r->err);
-    weft__teach_texts_free(&text);
+    if (n && !weft__teach_texts_add(&r->answers, a->prompt, a->n_prompt, a->answer, n, end_token(r->t->p.tok)))
+        r->status = store_no_memory(&r->err);
     return r->status != WEFT_OK;
+}
+
+/* They came newest first. */
+static void keep_answers(store_reading *r)
+{
+    for (size_t i = r->answers.n; i-- > 0 && !r->status;)
+        r->status = weft__teach_loop_keep(r->t->loop, r->tenant->tenant, r->tenant->name, &r->answers.text[i], &r->err);
+    weft__teach_texts_free(&r->answers);
 }
 
 /* ---- reading ---- */
@@ -223,6 +230,7 @@ static weft_status read_tenant(weft__teach_store *t, const char *tenant, weft_er
     after = r.last = r.tenant->after;
     pthread_mutex_unlock(&t->lock);
     st = weft__learn_records(t->store, tenant, 0, 1, t->p.neighbours, take_answer, &r, err);
+    keep_answers(&r);
     if (!st && !r.status) st = weft__learn_events(t->store, tenant, after, NULL, take_event, &r, err);
     pthread_mutex_lock(&t->lock);
     r.tenant->after = r.last;
