@@ -97,6 +97,7 @@ typedef struct weft__api_params {
     /* owned: messages as templates take them (text/chat/messages.h), but for arguments of calls, which are as given */
     weft__json *flat;
     int64_t n, max_tokens, seed;
+    int64_t n_best; /* answers of which the best is told; from 2 on n is as many; 1: all are told */
     int seed_given;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int64_t top_k, penalty_last_n;

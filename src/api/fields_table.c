@@ -81,7 +81,8 @@
 
 /* Sampling as OpenAI names and bounds it, and the fields that other servers of its dialect add. */
 #define OPENAI_SAMPLING                                                                                                \
-    INT("n", n, 1, 1, WEFT__API_MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),  \
+    INT("n", n, 1, 1, WEFT__API_MAX_N), INT("n_best", n_best, 1, 1, WEFT__API_MAX_N),                                  \
+        NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),                                  \
         NUMBER("presence_penalty", presence_penalty, 0, -2, 2),                                                        \
         NUMBER("frequency_penalty", frequency_penalty, 0, -2, 2),                                                      \
         {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -0x1p63, 0x1p63, NULL, weft__api_read_seed},                      \

@@ -281,6 +281,8 @@ void weft__server_response_answer(weft__server_response *g)
         weft_status st = weft__server_parse_is_live(c) ? WEFT_OK : weft__server_parse(c, 1, &err);
         if (st) weft__api_error_of(&error, st, err.message);
     }
+    if (!error.status && !weft__server_response_best(g))
+        weft__api_error_of(&error, WEFT_NO_MEMORY, "no memory for the answer");
     if (!error.status) {
         g->writer->whole(&g->answer, &g->scratch);
         if (g->scratch.failed) weft__api_error_of(&error, WEFT_NO_MEMORY, "no memory for the answer");
@@ -534,7 +536,7 @@ void weft__server_response_start(weft__server_model *m, weft__http_request *r, c
     g->stages.read_ns = g->stages.since_ns;
     g->embedding = embedding;
     if (embedding) g->params.n = 1;
-    g->keep_entries = !embedding && (g->params.n_top >= 0 || g->params.return_tokens);
+    g->keep_entries = !embedding && (g->params.n_top >= 0 || g->params.return_tokens || g->params.n_best > 1);
     g->answer.several = g->prompts.n > 1;
     make_id(g->answer.id, sizeof g->answer.id, id_prefix, who->routed.id);
     snprintf(g->answer.model, sizeof g->answer.model, "%s",

@@ -23,6 +23,10 @@ int weft__server_response_enter(weft__server_response *g, weft__api_error *error
 /* It counts no longer as one that is answered, and if it never ran, not at all. Again: nothing. Any thread. */
 void weft__server_response_leave(weft__server_response *g);
 
+/* ---- response_best.c ---- */
+/* Of each prompt's answers all but the best are left out, where the request says so. 0: no memory. */
+int weft__server_response_best(weft__server_response *g);
+
 /* ---- response_note.c ---- */
 /* Its request's note, where there is memory for it. */
 void weft__server_response_note(weft__server_response *g);

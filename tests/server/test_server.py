@@ -249,6 +249,23 @@ class OpenAI(Case):
         self.assertEqual(sampler(LLAMA, temperature=-0.5, top_k=-1), "0 0 64")  # as llama.cpp takes them: the likeliest, and off
         self.assertEqual(sampler(TEXT, top_k=-1), "1 0 -1")  # vLLM's off
 
+    def test_best_of_several(self):
+        """The one that most say; what was cut off is no answer beside one that is whole; usage counts all."""
+        for path, more in ((TEXT, lambda order: {"prompt": order}), (CHAT, lambda order: {"messages": user(order)})):
+            said = lambda choice: choice["text"] if path == TEXT else choice["message"]["content"]
+            answer = self.post(path, {**more("[pick blue|Red.|red|green]"), "seed": 0, "n_best": 4}).json
+            self.assertEqual([said(c) for c in answer["choices"]], ["Red."])
+            self.assertEqual(answer["choices"][0]["index"], 0)
+            self.assertEqual(answer["choices"][0]["quality"], {"candidates": 4, "votes": 2, "mean_logprob": -0.5, "lowest_logprob": -0.5})
+            self.assertEqual(answer["usage"]["completion_tokens"], len("blueRed.redgreen"))
+            self.assertNotIn("logprobs", [k for k, v in answer["choices"][0].items() if v is not None])
+            answer = self.post(path, {**more("[pick a long one|a long one|short]"), "seed": 0, "n_best": 3, "max_tokens": 6}).json
+            self.assertEqual([said(c) for c in answer["choices"]], ["short"])
+            self.assertNotIn("quality", self.post(path, {**more("[say a]"), "n_best": 1}).json["choices"][0])
+        answer = self.post(TEXT, {"prompt": ["[pick a|b|b]", "[pick c|c|d]"], "n_best": 3, "seed": 0, "logprobs": 0}).json
+        self.assertEqual([(c["index"], c["text"]) for c in answer["choices"]], [(0, "b"), (1, "d")])  # seeds 3, 4, 5: all the last
+        self.assertTrue(all(len(c["logprobs"]["tokens"]) == 1 for c in answer["choices"]))
+
     def test_best_of(self):
         self.assertEqual(len(self.post(TEXT, {"prompt": "x", "best_of": 2, "n": 2}).json["choices"]), 2)
         for body in ({"best_of": 2}, {"best_of": 1, "n": 2}, {"n": 2, "best_of": 3}):
