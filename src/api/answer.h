@@ -47,6 +47,8 @@ typedef struct weft__api_choice {
      * said the same, and log-probabilities (src/quality) */
     int is_left_out, n_candidates, n_votes;
     double mean_logprob, lowest_logprob;
+    int verified, n_attempts; /* 1: it passed; -1: it failed; 0: nobody looked */
+    int64_t n_spent;          /* tokens of attempts before */
 } weft__api_choice;
 
 /* All of a request's. */

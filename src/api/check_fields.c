@@ -81,6 +81,23 @@ static int check_best(weft__api_params *params, weft__api_error *error)
     return 1;
 }
 
+/* Answers are looked at when all of them are there. */
+static int check_verifier(const weft__api_params *params, weft__api_error *error)
+{
+    const char *field = params->retries ? "retries" : "verify_message";
+    if ((params->retries || params->verify_message) && !params->verify)
+        return weft__api_error_set(error, 400, field, "'%s' is about answers that fail 'verify', which is missing",
+                                   field);
+    if (params->verify && params->stream)
+        return weft__api_error_set(error, 400, "verify",
+                                   "an answer that is streamed cannot be verified; set 'stream' to "
+                                   "false, or leave 'verify' out");
+    if (params->verify && params->n > 1)
+        return weft__api_error_set(error, 400, "verify", "'verify' is about one answer, and 'n' is %lld; give 'n_best'",
+                                   (long long)params->n);
+    return 1;
+}
+
 int weft__api_check_chat(weft__api_params *params, weft__api_error *error)
 {
     static const char *const limits[] = {"max_completion_tokens", "max_tokens", NULL};
@@ -96,7 +113,8 @@ int weft__api_check_chat(weft__api_params *params, weft__api_error *error)
     params->generation_prompt = 1;
     set_window(params);
     return check_stream(params, error) && check_constraint(params, error) && check_budget(params, error) &&
-           weft__api_settle_tools(params, error) && check_tools(params, error) && check_best(params, error);
+           weft__api_settle_tools(params, error) && check_tools(params, error) && check_verifier(params, error) &&
+           check_best(params, error);
 }
 
 int weft__api_check_completions(weft__api_params *params, weft__api_error *error)

@@ -97,6 +97,8 @@ typedef struct weft__api_params {
     /* owned: messages as templates take them (text/chat/messages.h), but for arguments of calls, which are as given */
     weft__json *flat;
     int64_t n, max_tokens, seed;
+    const char *verify, *verify_message; /* an expression that an answer must match; what is said where it does not */
+    int64_t retries;                     /* so often at most it is asked for again then */
     int64_t n_best; /* answers of which the best is told; from 2 on n is as many; 1: all are told */
     int seed_given;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;

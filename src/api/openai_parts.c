@@ -39,11 +39,14 @@ void weft__api_put_dropped(weft__strbuf *out, const weft__api_choice *c)
 
 void weft__api_put_quality(weft__strbuf *out, const weft__api_choice *c)
 {
-    if (c->n_candidates)
-        weft__strbuf_printf(out,
-                            ",\"quality\":{\"candidates\":%d,\"votes\":%d,\"mean_logprob\":%.6g,"
-                            "\"lowest_logprob\":%.6g}",
-                            c->n_candidates, c->n_votes, c->mean_logprob, c->lowest_logprob);
+    if (!c->n_candidates) return;
+    weft__strbuf_printf(out,
+                        ",\"quality\":{\"candidates\":%d,\"votes\":%d,\"mean_logprob\":%.6g,\"lowest_logprob\":%.6g",
+                        c->n_candidates, c->n_votes, c->mean_logprob, c->lowest_logprob);
+    if (c->verified)
+        weft__strbuf_printf(out, ",\"verified\":%s,\"attempts\":%d,\"spent_tokens\":%lld",
+                            c->verified > 0 ? "true" : "false", c->n_attempts, (long long)c->n_spent);
+    weft__strbuf_putc(out, '}');
 }
 
 void weft__api_put_usage(weft__strbuf *out, const weft__api_answer *a)

@@ -34,7 +34,7 @@ typedef struct weft__quality_candidate {
 
 /* Fills in what is to be filled. O(n * n * length of texts). */
 void weft__quality_judge(weft__quality_candidate *all, int n);
-/* The best that was judged: by verdict, validity, votes (self-consistency, Wang and others 2022), the lowest window, the
+/* The best that was judged: by verdict, validity, votes (self-consistency, Wang and others 2022), the lowest window,
  * mean; of equals the first. n >= 1. */
 int weft__quality_best(const weft__quality_candidate *all, int n);
 

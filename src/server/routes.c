@@ -89,6 +89,7 @@ static int parse(weft__server_model *m, weft__http_request *r, const weft__serve
     const weft__config_preset *preset;
     size_t n;
     const char *body = weft__http_body(r, &n);
+    if (who->again.body) body = who->again.body, n = who->again.n;
     int ok = weft__server_preset_parse(who, m, form, body, n, params, &preset, &error);
     if (ok && preset) ok = check_preset(m, who, preset, &error);
     else if (ok) ok = check_model(m, who, params->model, params->adapter, &error);
@@ -124,7 +125,7 @@ static void start_generating(weft__server_model *m, weft__http_request *r, const
     routes_refuse(r, error);
 }
 
-static void answer_chat(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
+void weft__server_routes_chat(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
     weft__api_prompt_model made_with;
@@ -357,13 +358,13 @@ static const route routes[] = {
     {"/page/{file}", GET | OPEN, weft__server_page},
     {"/v1/models", GET, weft__server_models_list},
     {"/v1/models/{model}", GET, weft__server_models_show},
-    {"/v1/chat/completions", POST | WAITS | LEARNS, .of_model = answer_chat},
+    {"/v1/chat/completions", POST | WAITS | LEARNS, .of_model = weft__server_routes_chat},
     {"/v1/completions", POST | WAITS | LEARNS, .of_model = answer_completions},
     {"/v1/embeddings", POST | WAITS, .of_model = answer_openai_embeddings},
     {"/models", GET, weft__server_models_list},
     {"/models/load", POST, weft__server_models_load},
     {"/models/unload", POST, weft__server_models_unload},
-    {"/chat/completions", POST | WAITS | LEARNS, .of_model = answer_chat},
+    {"/chat/completions", POST | WAITS | LEARNS, .of_model = weft__server_routes_chat},
     {"/completion", POST | WAITS | LEARNS, .of_model = answer_completion},
     {"/completions", POST | WAITS | LEARNS, .of_model = answer_completion},
     {"/embedding", POST | WAITS, .of_model = answer_embedding},

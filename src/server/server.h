@@ -52,6 +52,12 @@ typedef struct weft__server_caller {
         char model[WEFT__API_ADAPTER_NAME]; /* that is meant instead of what the body names; "": that */
         char id[32];                        /* of the answer, behind its form's prefix; "": it gets one */
     } routed;                               /* by router.c */
+    struct {
+        const char *body; /* [n], instead of the request's own; NULL: that */
+        size_t n;
+        int n_done;      /* attempts before */
+        int64_t n_spent; /* their tokens */
+    } again;             /* by response_best.c */
 } weft__server_caller;
 
 weft_status weft__server_keys_add(weft__server_keys *keys, const char *key, int is_admin, weft_error *err);
@@ -453,7 +459,10 @@ struct weft__server_response {
     size_t usage_place;                                 /* of these; of events.c */
     int keep_entries;
     int embedding;
-    weft__strbuf scratch; /* of events.c, and when all have finished of the thread that answers */
+    struct weft__regex *verifier; /* that an answer must match; NULL: none */
+    weft__server_caller *who;     /* [1], where it may be asked for again; its rules are the response's */
+    weft__strbuf asked;           /* the body, likewise */
+    weft__strbuf scratch;         /* of events.c, and when all have finished of the thread that answers */
 };
 
 /* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: whose share of the engine's
@@ -549,6 +558,8 @@ void weft__server_page(weft_server *s, weft__http_request *r, const weft__server
 
 /* ---- routes (routes.c) ---- */
 void weft__server_route(void *server, weft__http_request *r);
+/* A chat's request, of a model that is held meanwhile. */
+void weft__server_routes_chat(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 /* 0: the sender of this head will be refused for want of a key, whatever the body. Any thread. */
 int weft__server_admit(void *server, const weft__http_request *r, char client[WEFT__HTTP_CLIENT]);
 /* docs/openapi.json, as it was when this was built (cmake/embed.cmake). */
