@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 
 .PHONY: all install uninstall install-check deb deb-check dist dist-check upgrade-check python-check image deploy-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-attention bench-adapters bench-train \
-	bench-text bench-grammar bench-route bench-search bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models soak soak-models peers lm-eval-check \
+	bench-text bench-grammar bench-learn bench-route bench-search bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models soak soak-models peers lm-eval-check \
 	clients page-check kill-store format format-check clean
 
 all:
@@ -105,6 +105,7 @@ help:
 	@echo 'make bench-train     tokens per second of training, and whether it reaches 40 % of the multipliers, on a 1.1B shape'
 	@echo 'make bench-text      text to tokens, grammars that attack, picks from a large vocabulary, against bounds for a machine that is idle'
 	@echo 'make bench-grammar   what grammars cost over 128 k tokens: compiling, masks, their share of a step; ARGS=... go to bench/grammar (--check: fails where a bound is missed; --peers: beside llguidance and xgrammar)'
+	@echo 'make bench-learn     corrections of the model of our own, behind the gate: SEED=n (1); ARGS=... go to bench/learn (--history: to bench/history/learn; --check: fails where a bound is missed)'
 	@echo 'make bench-route     regret of routers over recorded answers of the shipped model and its adapters; ARGS=... go to build/bench_route'
 	@echo 'make bench-search    what searches by words and by vectors take and find; ARGS=... go to build/bench_search'
 	@echo 'make bench-start     how soon a model answers that is started anew'
@@ -194,6 +195,10 @@ bench-route bench-search:
 bench-grammar:
 	@scripts/build weft bench_grammar
 	@bench/grammar build/weft build/bench_grammar $(ARGS) || [ $$? = 77 ]
+
+bench-learn:
+	@scripts/build bench_learn
+	@bench/learn build/bench_learn --seed $(or $(SEED),1) $(ARGS) || [ $$? = 75 ]
 
 soak bench-serve bench-models:
 	@scripts/build weft bench_load $(if $(filter bench-models,$@),bench_adapter_tiers)

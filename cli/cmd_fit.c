@@ -155,9 +155,10 @@ static void print_rate(const fit_rate *r)
 static void print_case(const fit_command *f, int i)
 {
     const fit_case *c = &f->cases[i];
+    char bytes[FIT_BYTES];
     printf("%c ", i == f->chosen ? '*' : ' ');
     print_clean(stdout, c->label, strlen(c->label), 14);
-    printf(" %8.2f", (double)c->file_bytes / 1e9);
+    printf(" %8s", fit_bytes(c->file_bytes, bytes));
     if (!c->looked) {
         printf("  ");
         if (c->why[0]) print_clean(stdout, c->why, strlen(c->why), 0);
@@ -165,9 +166,9 @@ static void print_case(const fit_command *f, int i)
         putchar('\n');
         return;
     }
-    printf(" %9.2f", (double)c->needed / 1e9);
-    if (c->ctx_most) printf(" %9d %6d", c->ctx_most, c->slots_most);
-    else printf(" %9s %6s", "does not", "fit");
+    printf(" %8s", fit_bytes(c->needed, bytes));
+    if (c->ctx_most) printf("  %12d  %8d", c->ctx_most, c->slots_most);
+    else printf("  %22s", "does not fit");
     print_rate(&c->generation);
     print_rate(&c->prompt);
     putchar('\n');
@@ -176,21 +177,20 @@ static void print_case(const fit_command *f, int i)
 static void print_text(const fit_command *f)
 {
     const doctor_measured *m = &f->m.measured;
+    char room[FIT_BYTES];
     int32_t n_ctx = 0;
     for (int i = 0; i < f->n; i++)
         if (f->cases[i].looked) n_ctx = f->cases[i].n_ctx;
     print_clean(stdout, f->name, strlen(f->name), 0);
-    printf(": %.2f GB for it (%s)", (double)f->m.room / 1e9, f->o.memory ? "--memory" : "of what is free now");
+    printf(": %s for it (%s)", fit_bytes(f->m.room, room), f->o.memory ? "--memory" : "of what is free now");
     if (m->n_threads)
         printf("; %d threads read %.1f GB/s (%.1f to %.1f)", m->n_threads, m->read_gb_s.median, m->read_gb_s.least,
                m->read_gb_s.most);
     printf("\n\n");
-    char slots[32];
-    snprintf(slots, sizeof slots, "x %d", n_ctx);
-    printf("  %-14s %8s %9s %9s %6s  %15s  %15s\n", "", "file GB", "memory GB", "context", slots, "generation t/s",
-           "prompt t/s");
+    printf("  %-14s %8s %8s  %12s  %8s  %15s  %15s\n", "", "file", "memory", "most context", "requests",
+           "generation t/s", "prompt t/s");
     for (int i = 0; i < f->n; i++) print_case(f, i);
-    printf("\n%s\n", f->why);
+    printf("\nmemory: with one request of %d tokens. requests: of so many tokens each, at once.\n%s\n", n_ctx, f->why);
 }
 
 /* ---- JSON ---- */

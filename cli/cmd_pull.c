@@ -28,7 +28,7 @@ static void on_interrupt(int signal_number)
 struct display {
     uint64_t drawn_ns, measured_ns, measured_bytes;
     double bytes_per_s;
-    int shown, announced; /* announced: 1 + index of the file that was named, where stderr is no terminal */
+    int shown, announced; /* where stderr is no terminal: 1 + index of the file that was named, -1: that it waits */
     int32_t index;
     char what[16];
 };
@@ -60,12 +60,18 @@ static void measure(struct display *d, const weft_pull_state *s, uint64_t now)
     d->measured_bytes = s->done;
 }
 
+static const char waiting[] = "another process is pulling this model: waiting";
+
+static int waits(const weft_pull_state *s)
+{
+    return !strcmp(s->what, "waiting");
+}
+
 static void draw(struct display *d, const weft_pull_state *s)
 {
     char done[16], bytes[16], speed[16];
     if (!s->bytes || s->done == 0) {
-        fprintf(stderr, "\r%s ...\x1b[K",
-                !strcmp(s->what, "waiting") ? "another process is pulling this model: waiting" : s->what);
+        fprintf(stderr, "\r%s ...\x1b[K", waits(s) ? waiting : s->what);
         return;
     }
     double fraction = s->done < s->bytes ? (double)s->done / (double)s->bytes : 1;
@@ -92,6 +98,10 @@ static int show(void *arg, const weft_pull_state *s)
     if (!isatty(STDERR_FILENO)) {
         char bytes[16];
         print_bytes(bytes, (double)s->bytes);
+        if (waits(s) && !d->announced) {
+            fprintf(stderr, "%s\n", waiting);
+            d->announced = -1;
+        }
         if (s->file && d->announced != s->index + 1)
             fprintf(stderr, "fetching file %d of %d (%s in all)\n", s->index + 1, s->n_files, bytes);
         if (s->file) d->announced = s->index + 1;

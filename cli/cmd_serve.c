@@ -84,6 +84,25 @@ static weft_status add_adapters(const struct serve_options *o, weft_engine *engi
     return st;
 }
 
+/* What a server does before it answers, but for what others would see of it. */
+static weft_status rehearse(struct serve_options *o, weft_model *model, weft_error *err)
+{
+    weft_engine *engine = NULL;
+    weft_server *server = NULL;
+    weft_server_params p = o->server;
+    if (!p.host || p.unix_path) p.host = "127.0.0.1";
+    p.port = -1;
+    p.unix_path = p.log_file = p.metrics_file = NULL;
+    p.listen_fd = 0;
+    p.add_adapters = 1;
+    weft_status st = model ? weft_engine_new(model, &o->engine, &engine, err) : WEFT_OK;
+    if (!st) st = add_adapters(o, engine, err);
+    if (!st) st = weft_server_new(model, engine, &p, &server, err);
+    weft_server_free(&server);
+    weft_engine_free(&engine);
+    return st;
+}
+
 static weft_status serve(struct serve_options *o, weft_model *model, weft_error *err)
 {
     weft_engine *engine = NULL;
@@ -123,13 +142,21 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
 
 static const command_spec SPEC;
 
+static void warn_of_types(const char *command, const weft_model *model, const weft_engine_params *engine)
+{
+    char type[WEFT_KV_NAME_MAX];
+    kv_gate_warn(command, model, weft_kv_type_name(engine->kv_dtype, type));
+    for (int32_t i = 0; i < engine->n_kv_types; i++)
+        kv_gate_warn(command, model, weft_kv_type_name(engine->kv_types[i], type));
+}
+
 /* Of a model that was loaded while the server runs. */
 static void warn_of_loaded(void *arg, const char *name, const weft_model *model, const weft_engine_params *engine)
 {
-    char type[WEFT_KV_NAME_MAX], command[200];
+    char command[200];
     (void)arg;
     snprintf(command, sizeof command, "serve: %.150s", name);
-    kv_gate_warn(command, model, weft_kv_type_name(engine->kv_dtype, type));
+    warn_of_types(command, model, engine);
 }
 
 /* PATH NULL: none of its own. */
@@ -152,13 +179,14 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.config_setting = serve_config_setting;
     o->server.config_arg = (void *)(uintptr_t)&SPEC;
     o->server.model_loaded = warn_of_loaded;
-    if (path) st = pull_if_missing(path, err);
+    if (path && !o->check) st = pull_if_missing(path, err);
     if (!st && path) st = open_shown_with(path, &o->opened, &model, err);
-    if (!st && path) kv_gate_warn("serve", model, o->kv_type);
-    if (!st && path) st = draft_open("serve", o->draft, model, &o->opened, &draft, err);
+    if (!st && path && !o->check) warn_of_types("serve", model, &o->engine);
+    const int is_search = o->check && o->draft && !strcmp(o->draft, "auto"); /* which goes on without, at the worst */
+    if (!st && path && !is_search) st = draft_open("serve", o->draft, model, &o->opened, &draft, err);
     o->engine.draft = draft;
     o->engine.spec = draft_spec(o->engine.spec, draft);
-    if (!st) st = serve(o, model, err);
+    if (!st) st = o->check ? rehearse(o, model, err) : serve(o, model, err);
     weft_model_close(&draft);
     weft_model_close(&model);
     return st;
@@ -247,6 +275,9 @@ static const option_spec OPTIONS[] = {
     {"kv-tokens", 0, OPT_INT, &given.kv_tokens, "N",
      "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
     KV_TYPE_OPTION(&given.kv_type, "f16"),
+    {"kv-types", 0, OPT_TEXT, &given.kv_types, "T,..",
+     "other types that requests may choose (kv_type), as q8,q4; all share the memory of --kv-tokens", 0, 0, NULL, NULL,
+     kv_types_check},
     SPEC_OPTION(&given.spec),
     DRAFT_OPTION(&given.draft),
     {"overflow", 0, OPT_TEXT, &given.overflow, "HOW",
@@ -321,9 +352,24 @@ static const command_spec SPEC = {
     0,
     1};
 
+/* An option that would do nothing without another one. */
+static int lacks(int is_given, const char *name, const void *other, const char *wanted)
+{
+    if (!is_given || other) return 0;
+    fprintf(stderr, "weft serve: %s does nothing without %s; give both, or neither\n", name, wanted);
+    return 1;
+}
+
 /* Whether each option has a value that it may have; says which has not. */
 static int values_are_known(const struct serve_options *o)
 {
+    const char *store = o->engine.store_dir;
+    if (lacks(o->server.metrics_every_s, "--metrics-every", o->server.metrics_file, "--metrics-file") ||
+        lacks(o->store_mb, "--store-mb", store, "--store") || lacks(o->swap_mb, "--swap-mb", store, "--store") ||
+        lacks(!strcmp(o->swap, "always"), "--swap always", store, "--store") ||
+        lacks(o->server.tls_cert_file != NULL, "--tls-cert", o->server.tls_key_file, "--tls-key") ||
+        lacks(o->server.tls_key_file != NULL, "--tls-key", o->server.tls_cert_file, "--tls-cert"))
+        return 0;
     if (full(&o->keys, "--api-key") || full(&o->admins, "--admin-key") || full(&o->proxies, "--proxy") ||
         full(&o->origins, "--cors-origin") || full(&o->hosts, "--allow-host") || full(&o->aliases, "--alias") ||
         full(&o->folders, "--models") || full(&o->models, "--model") || full(&o->route, "--route") ||
@@ -363,17 +409,13 @@ int cmd_serve(int argc, char **argv)
     if (!draft_check("serve", given.draft, given.spec)) return EXIT_USAGE;
     if (given.memory) s->memory = fit_size(given.memory); /* the option's check let it through */
     const char *path = *model ? model : NULL;
-    if (!path && !given.check && (given.adapters.n || given.aliases.n)) {
+    if (!path && (given.adapters.n || given.aliases.n)) {
         fprintf(stderr, "weft serve: --adapter and --alias are about MODEL; name one\n");
         return EXIT_USAGE;
     }
     if (!adapter_options_parse("serve", &given.adapters, given.adapter)) return EXIT_USAGE;
     if (output_refused("serve", e->trace) || output_refused("serve", s->metrics_file)) return EXIT_FAILED;
     if (writes_over_input(&given, path)) return EXIT_FAILED;
-    if (given.check) {
-        serve_config_say(given.config, given.config_file ? given.config_file : "weft.yaml");
-        return EXIT_DONE;
-    }
     if (s->port == 0) s->port = -1; /* to the library it is the default; on a command line, any, as everywhere */
 #ifdef M_MMAP_THRESHOLD
     mallopt(M_MMAP_THRESHOLD,
@@ -389,10 +431,14 @@ int cmd_serve(int argc, char **argv)
             given.config ? "; the file has none under 'models'" : "; none was pulled");
         return EXIT_USAGE;
     }
-    const int is_found = st != WEFT_ARGUMENT; /* else it was named wrongly */
-    if (!st) st = service_begin(&s->listen_fd, &err);
-    if (!st) service_tell_status("reading %s", path ? path : "models");
+    if (!st && s->idle_unload_s && path && !given.sources.n)
+        fprintf(stderr, "weft serve: --idle-unload is about models beside MODEL, which stays; there are none\n");
+    const int is_found = st != WEFT_ARGUMENT && !given.check; /* else it was named wrongly */
+    if (!st && !given.check) st = service_begin(&s->listen_fd, &err);
+    if (!st && !given.check) service_tell_status("reading %s", path ? path : "models");
     if (!st) st = serve_model(&given, path, &err);
+    if (!st && given.check) st = serve_models_rehearse(&given, &err);
+    if (!st && given.check) serve_config_say(given.config, given.config_file ? given.config_file : "weft.yaml");
     serve_models_free(&given, &common);
     if (st) report("serve", &err);
     return !st ? EXIT_DONE : is_found ? EXIT_FAILED : EXIT_USAGE;

@@ -216,9 +216,20 @@ static int largest(const fit_case *cases, int n, double rate, uint64_t bytes)
     return best;
 }
 
+const char *fit_bytes(uint64_t bytes, char text[FIT_BYTES])
+{
+    static const char *const units[] = {"KB", "MB", "GB", "TB"};
+    double n = (double)bytes / 1e3;
+    size_t i = 0;
+    while (n >= 999.5 && i + 1 < sizeof units / sizeof *units) n /= 1e3, i++;
+    snprintf(text, FIT_BYTES, n < 9.995 ? "%.2f %s" : n < 99.95 ? "%.1f %s" : "%.0f %s", n, units[i]);
+    return text;
+}
+
 int fit_choose(const fit_case *cases, int n, const fit_machine *m, char why[FIT_WHY])
 {
-    const double room = (double)m->room / 1e9;
+    char room[FIT_BYTES];
+    fit_bytes(m->room, room);
     uint64_t least = UINT64_MAX;
     int i = largest(cases, n, FIT_FAST, UINT64_MAX), fast = i >= 0;
     if (i < 0) i = largest(cases, n, 0, bytes_when_slow(cases, n));
@@ -227,17 +238,17 @@ int fit_choose(const fit_case *cases, int n, const fit_machine *m, char why[FIT_
         const fit_case *c = &cases[i];
         char rate[64];
         if (!m->measured.n_threads) {
-            snprintf(why, FIT_WHY, "%s: the best for its size that fits into %.1f GB with a context of %d tokens",
-                     c->label, room, c->n_ctx);
+            snprintf(why, FIT_WHY, "%s: the best for its size that fits into %s with a context of %d tokens", c->label,
+                     room, c->n_ctx);
             return i;
         }
         if (c->generation.most > 0)
             snprintf(rate, sizeof rate, "%.1f to %.1f", c->generation.least, c->generation.most);
         else snprintf(rate, sizeof rate, "%.1f or more", c->generation.least);
         snprintf(why, FIT_WHY,
-                 fast ? "%s: the best that fits into %.1f GB with a context of %d tokens and generates at least %.0f "
+                 fast ? "%s: the best that fits into %s with a context of %d tokens and generates at least %.0f "
                         "tokens/s here (%s expected)"
-                      : "%s: the best for its size that fits into %.1f GB with a context of %d tokens; none generates "
+                      : "%s: the best for its size that fits into %s with a context of %d tokens; none generates "
                         "%.0f tokens/s here (%s expected)",
                  c->label, room, c->n_ctx, FIT_FAST, rate);
         return i;
@@ -247,7 +258,10 @@ int fit_choose(const fit_case *cases, int n, const fit_machine *m, char why[FIT_
         if (needed < least && !(cases[k].why[0] && !cases[k].looked)) least = needed;
     }
     if (least == UINT64_MAX) snprintf(why, FIT_WHY, "none can be run: %.200s", n ? cases[0].why : "");
-    else snprintf(why, FIT_WHY, "none fits into %.1f GB: the smallest needs %.1f GB", room, (double)least / 1e9);
+    else {
+        char needed[FIT_BYTES];
+        snprintf(why, FIT_WHY, "none fits into %s: the smallest needs %s", room, fit_bytes(least, needed));
+    }
     return -1;
 }
 

@@ -11,7 +11,7 @@
 #include "weft/weft.h"
 
 #define FIT_FAST 15.0 /* tokens per second that are pleasant to read */
-enum { FIT_WHY = 300, FIT_LABEL = 64 };
+enum { FIT_WHY = 300, FIT_LABEL = 64, FIT_BYTES = 16 };
 
 typedef struct fit_options {
     int32_t n_ctx, threads, depth; /* n_ctx 0: 4096, or the model's; depth: tokens in the context while it generates */
@@ -56,6 +56,8 @@ weft_status fit_look(const weft_model *outline, const fit_options *o, const fit_
 /* The same for the file at `path`, of which an outline is opened; what cannot be run is told in c->why. WEFT_NO_MEMORY,
  * WEFT_CANCELLED. */
 weft_status fit_look_at(const char *path, const fit_options *o, const fit_machine *m, fit_case *c, weft_error *err);
+/* "2.26 GB", "48.1 MB": three digits, in the unit that has them. */
+const char *fit_bytes(uint64_t bytes, char text[FIT_BYTES]);
 /* Which of n cases to take, and why: the largest that fits and is expected to generate FIT_FAST tokens per second;
  * where none does, the largest that fits and is no larger than Q4_K_M. Never one in floats where there are others. More
  * memory never gives a smaller one. -1: none fits, why says what the smallest needs. */

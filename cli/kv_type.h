@@ -35,4 +35,9 @@ static inline uint32_t kv_type_of(const char *text)
     return type;
 }
 
+/* --kv-types: names with commas between them. A pair as k=q8,v=q4, and edges=N, belong to the name that they stand in.
+ * How many, into out[most]; -1: something is wrong, which `why` says. */
+int kv_types_of(const char *text, uint32_t *out, int most, char *why, size_t room);
+int kv_types_check(const char *text, char *why, size_t room);
+
 #endif

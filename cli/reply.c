@@ -9,7 +9,7 @@ weft_status reply_begin(reply *r, const weft_chat *chat, const weft_chat_prompt 
     if (!weft_chat_reasons(chat) && lead < 1) return WEFT_OK;
     weft_chat_parser_params_default(&params);
     params.calls = 0;
-    params.form = lead > 0;
+    params.form = lead > 0 ? WEFT_CHAT_FORM_ANY : WEFT_CHAT_FORM_NONE;
     weft_status st = weft_chat_parser_new(prompt, &params, &r->parser, err);
     if (!st && !lead && weft_chat_parser_thinks(r->parser)) weft_chat_parser_free(&r->parser);
     return st;

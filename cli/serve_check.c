@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "adapters.h"
@@ -177,7 +179,10 @@ static void want_output(looking *l, const setting *s, const char *value)
 /* One that is there is replaced, whoever it was. */
 static void want_socket(looking *l, const setting *s, const char *value)
 {
-    fault_unwritable(l, s, value, can_make(value));
+    const size_t most = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
+    if (strlen(value) > most)
+        weft__config_fault_add(l->faults, s->line, s->column, "unix: the path is longer than %zu bytes", most);
+    else fault_unwritable(l, s, value, can_make(value));
 }
 
 static void want_store(looking *l, const setting *s, const char *value)
@@ -218,13 +223,19 @@ static const setting *find_setting(const weft__config_settings *all, const char 
     return i < all->n ? &all->items[i] : NULL;
 }
 
-/* One wants the other. */
+/* One does nothing without the other; the line may give that. */
 static void want_pair(looking *l, const char *one, const char *other)
 {
     const setting *s = find_setting(&l->config->server, one);
-    if (s && !find_setting(&l->config->server, other))
+    if (s && !find_setting(&l->config->server, other) && !options_given(l->spec, other))
         weft__config_fault_add(l->faults, s->line, s->column, "server: '%s' wants '%s' beside it", one, other);
 }
+
+static const char *const PAIRS[][2] = {{"tls-cert", "tls-key"},
+                                       {"tls-key", "tls-cert"},
+                                       {"metrics-every", "metrics-file"},
+                                       {"store-mb", "store"},
+                                       {"swap-mb", "store"}};
 
 /* ---- names ---- */
 
@@ -352,8 +363,7 @@ void serve_check_look(const command_spec *spec, const weft__config *c, int model
     weft_error err = {0};
     const size_t n_before = faults->n;
     look_at_settings(&l, &c->server);
-    want_pair(&l, "tls-cert", "tls-key");
-    want_pair(&l, "tls-key", "tls-cert");
+    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++) want_pair(&l, PAIRS[i][0], PAIRS[i][1]);
     for (size_t i = 0; i < c->n_presets; i++)
         fault_readable(&l, c->presets[i].line, c->presets[i].column, c->presets[i].name, c->presets[i].chat_template);
     for (size_t i = 0; i < c->n_models; i++) look_at_model(&l, &c->models[i]);

@@ -11,10 +11,25 @@
 #include "terminal.h"
 
 /* What a model may have of its own. */
-static const char *const of_a_model[] = {
-    "ctx",           "slots",       "queue",      "chunk",        "kv-tokens",    "kv-type",    "idle-unload",
-    "chat-template", "adapter-dir", "adapter-mb", "adapter-type", "rope-scaling", "rope-scale", "rope-freq-base",
-    "spec",          "steady",      NULL};
+static const char *const of_a_model[] = {"ctx",
+                                         "slots",
+                                         "queue",
+                                         "chunk",
+                                         "kv-tokens",
+                                         "kv-type",
+                                         "kv-types",
+                                         "idle-unload",
+                                         "chat-template",
+                                         "adapter-dir",
+                                         "adapter-mb",
+                                         "adapter-type",
+                                         "rope-scaling",
+                                         "rope-scale",
+                                         "rope-freq-base",
+                                         "spec",
+                                         "steady",
+                                         "draft",
+                                         NULL};
 /* What would be another file, or none. */
 static const char *const of_the_line[] = {"config", "check", NULL};
 

@@ -13,7 +13,7 @@
 struct serve_options {
     const char *path; /* the model's */
     int32_t threads, max_mb, adapter_mb, store_mb, swap_mb, kv_tokens;
-    const char *kv_type, *adapter_type, *spec, *draft, *swap, *template_file, *config_file, *overflow;
+    const char *kv_type, *kv_types, *adapter_type, *spec, *draft, *swap, *template_file, *config_file, *overflow;
     int check;
     weft__config *config;
     struct text_list keys, admins, proxies, origins, hosts, aliases, adapters, folders, models, pins, route;
@@ -22,6 +22,7 @@ struct serve_options {
     struct adapter_option adapter[LIST_MAX];
     rope_options rope;
     weft_engine_params engine;
+    uint32_t kv_list[WEFT_KV_TYPES_MAX]; /* engine.kv_types */
     weft_server_params server;
     weft_model_params opened;
     char *template; /* the text of template_file; owned */
@@ -35,6 +36,9 @@ struct serve_options {
  * has those that were named, of the file too, or all that were pulled. To be freed, also after a failure. */
 weft_status serve_models_find(const command_spec *spec, struct serve_options *o, struct serve_options *common,
                               const char *path, weft_error *err);
+/* Whether each of those that are named (not those of folders) could be loaded, with its adapters and its template; as
+ * outlines, after serve_models_find with o->check. The message names the model. */
+weft_status serve_models_rehearse(const struct serve_options *o, weft_error *err);
 void serve_models_free(struct serve_options *o, struct serve_options *common);
 
 #endif

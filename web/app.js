@@ -10,7 +10,7 @@ import {Sidebar} from "./sidebar.js";
 
 const at = (id) => document.getElementById(id);
 const RETRY = 2000, RELOAD = 1500;
-let models = [], props = null, chat = null, sidebar = null, server = null, down = 0, again = 0;
+let models = [], props = null, chat = null, sidebar = null, server = null, down = 0, again = 0, stale = false;
 
 /* ---- what is served ---- */
 
@@ -51,6 +51,7 @@ function pickerOf(side) {
 
 function showPickers() {
     const s = chat.settings;
+    stale = false;
     const compare = iconButton("pair", "Two answers side by side", () => {
         s.compare = !s.compare;
         chat.settingsChanged();
@@ -84,7 +85,8 @@ async function loadModels() {
         if (!models.length) return;
     }
     if (JSON.stringify([models, props]) !== before) {
-        if (!at("pickers").contains(document.activeElement)) showPickers();
+        stale = at("pickers").contains(document.activeElement); // then they are drawn when it is left
+        if (!stale) showPickers();
         showEmpty();
     }
     if (models.some((m) => m.status && m.status.value === "loading")) again = setTimeout(loadModels, RELOAD);
@@ -233,6 +235,7 @@ function wire() {
     for (const button of document.querySelectorAll("[data-icon]")) button.prepend(icon(button.dataset.icon));
     composer(at("say"), at("send"), chat);
     at("new").addEventListener("click", newChat);
+    at("pickers").addEventListener("focusout", (e) => stale && document.hasFocus() && !at("pickers").contains(e.relatedTarget) && showPickers());
     at("menu").addEventListener("click", () => showSide(!document.body.classList.contains("side-open")));
     at("veil").addEventListener("click", () => showSide(false));
     at("settings-button").addEventListener("click", () => showSettings(at("settings").hidden));

@@ -184,7 +184,7 @@ export class ServerView {
         this.useIs = state;
         const models = this.models(), served = JSON.stringify(models);
         if (served !== this.servedIs)
-            this.served.replaceChildren(rows(["Name", "What", "State"], models.map((m) => [m.id, whatOf(m), stateOf(m) + whyOf(m)])));
+            this.served.replaceChildren(rows(["Name", "What", "State"], models.map((m) => [m.id, whatOf(m), standingOf(m)])));
         this.servedIs = served;
     }
 }
@@ -193,10 +193,13 @@ export function stateOf(model) {
     const s = model.status;
     if (!s) return model.parent ? "served" : "ready"; // whether an adapter is packed is the tile's affair
     const part = s.value === "loading" && Number.isFinite(s.progress) ? ` ${(s.progress * 100).toFixed(0)} %` : "";
-    return `${s.value}${part}${model.pinned ? ", pinned" : ""}`;
+    return `${s.failed ? "failed" : s.value}${part}`;
 }
 
-const whyOf = (model) => (model.status && model.status.message ? `: ${model.status.message}` : "");
+export function standingOf(model) {
+    const why = model.status && model.status.message;
+    return `${stateOf(model)}${model.pinned ? ", pinned" : ""}${why ? `: ${why}` : ""}`;
+}
 
 export const isLoaded = (model) => !model.status || model.status.value === "loaded";
 
@@ -209,5 +212,6 @@ export function whatOf(model) {
     if (m.n_params) parts.push(`${short(m.n_params)} parameters`);
     if (m.size) parts.push(bytes(m.size));
     if (m.n_ctx) parts.push(`${m.n_ctx} tokens of context`);
+    if (model.aliases) parts.push(`also ${model.aliases.join(", ")}`);
     return parts.join(", ") || (isLoaded(model) ? "model" : "loaded when it is asked");
 }

@@ -22,6 +22,10 @@ typedef struct weft_engine weft_engine;
 #define WEFT_CTX_MAX (1 << 24)
 #define WEFT_QUEUE_MAX (1 << 15)
 
+/* Types of keys and values of one engine at most; and in a request: that of the engine. */
+#define WEFT_KV_TYPES_MAX 8
+#define WEFT_KV_OF_ENGINE 0xFFFFFFFFu
+
 /* As many rows of prompts beside others as keep steps to their time (steady_ms). */
 #define WEFT_CHUNK_AUTO (-1)
 
@@ -56,10 +60,18 @@ typedef struct weft_engine_params {
     uint64_t swap_bytes;
     /* how long a step should take while others decode, ms: rows of prompts become as many as fit into it, up to chunk
      * (0: all that a step has). 0: they are `chunk` whatever that takes; with WEFT_CHUNK_AUTO: 100 */
-    int32_t steady_ms, reserved;
+    int32_t steady_ms;
+    /* 1: the model is an outline, and the engine shows whether one could be made so: it takes adapters and no requests
+     * (WEFT_STATE), and opens no store and no trace; a server of it starts. 0: WEFT_STATE for an outline */
+    int32_t rehearsal;
     /* A smaller model of the same vocabulary (weft_draft_fits) that guesses tokens, where spec is WEFT_SPEC_AUTO or
      * WEFT_SPEC_DRAFT; with pages of its own for n_kv_tokens. It outlives the engine. NULL: none */
     weft_model *draft;
+    /* [n_kv_types] types that requests may have instead of kv_dtype (weft_request_params.kv_dtype); copied. All of them
+     * share the memory that n_kv_tokens tokens of kv_dtype take. Requests of each type are a run of the model of their
+     * own in every step: its weights are read once for each type that runs */
+    const uint32_t *kv_types;
+    int32_t n_kv_types, reserved_kv;
 } weft_engine_params;
 
 /* Whether the pages of a request that gives its place up go to the store's folder, and come back from it, instead of
@@ -111,6 +123,8 @@ WEFT_API void weft_engine_limit_pages(weft_engine *engine, uint64_t n_bytes);
 /* Adapters that are ready take so many bytes at most from now on, but always as many as params.adapter_bytes, which is
  * what one may take. Those that no request uses go at once, those in use as requests end. From any thread. */
 WEFT_API void weft_engine_limit_adapters(weft_engine *engine, uint64_t n_bytes);
+/* The types that its requests may have, that of the engine first; how many. From any thread. */
+WEFT_API int32_t weft_engine_kv_types(const weft_engine *engine, uint32_t out[WEFT_KV_TYPES_MAX]);
 /* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it
  * has, as long as the disk does something: after disk_wait_ms without that, what is left is given up, and logged. */
 WEFT_API void weft_engine_free(weft_engine **engine);
@@ -225,6 +239,8 @@ typedef struct weft_request_params {
     int32_t draft_max; /* tokens guessed for a step at most, 0..16: none; default 16 */
     int32_t draft_min; /* fewer are not tried; default 0 */
     float draft_p_min; /* those less probable are not, 0..1; default 0 */
+    /* of which type its keys and values are, one that the engine has; WEFT_KV_OF_ENGINE (default): its kv_dtype */
+    uint32_t kv_dtype;
 } weft_request_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

@@ -37,6 +37,9 @@ typedef struct weft_server_source {
     const weft_server_adapter *adapters;     /* [n_adapters]; one that cannot be read is a fault of its model */
     int32_t n_adapters;
     int32_t reserved;
+    /* a model that guesses for it (weft_engine_params.draft), which comes and goes with it: a path, or the name of a
+     * pulled one; NULL: none */
+    const char *draft;
 } weft_server_source;
 
 /* Strings and lists (NULL-terminated, or NULL) are copied. 0 where a number stands: the default that is named. */

@@ -98,6 +98,9 @@ WEFT_API weft_status weft_chat_render(const weft_chat *chat, const char *message
 WEFT_API void weft_chat_prompt_free(weft_chat_prompt **prompt);
 /* The rendered text, NUL-terminated; lives with the prompt. */
 WEFT_API const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_t *length);
+/* The answer is to have no thoughts: where a form or calls that must be are made for it, the thinking that the template
+ * has begun ends at once. As enable_thinking false, for templates that do not know that. */
+WEFT_API void weft_chat_prompt_end_thinking(weft_chat_prompt *prompt);
 /* Token ids of the text from byte `skip` on. Special tokens are recognized in what the template wrote, never in what
  * came from messages, tools or kwargs. With skip 0 the model's BOS stands in front where the template does not write
  * it. Otherwise as weft_tokenize. */
@@ -140,11 +143,14 @@ typedef struct weft_chat_part {
 /* Non-zero: stop, WEFT_CANCELLED. */
 typedef int weft_chat_on_part(void *arg, const weft_chat_part *part);
 
+/* WEFT_CHAT_FORM_JSON: its texts are JSON, and begin as no marker does. */
+enum weft_chat_form_kind { WEFT_CHAT_FORM_NONE = 0, WEFT_CHAT_FORM_ANY = 1, WEFT_CHAT_FORM_JSON = 2 };
+
 typedef struct weft_chat_parser_params {
     uint32_t size;
     int32_t calls;     /* 1: calls are told as such; 0, where no tools are offered: they are text */
     int32_t reasoning; /* 1: reasoning is told apart; 0: it is text, as are its markers */
-    int32_t form;      /* 1: the answer is held to a form (weft_chat_form), of which nothing is a marker */
+    int32_t form; /* the answer is held to a form (weft_chat_form), of which nothing is a marker: weft_chat_form_kind */
     /* JSON as given to weft_chat_render: the functions that may be called, and the types of what formats without types
      * spell as plain text; NULL: any may be */
     const char *tools;
@@ -261,10 +267,16 @@ WEFT_API weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const cha
 WEFT_API int32_t weft_chat_form_lead(const weft_chat_prompt *prompt);
 /* The texts of weft_grammar_new, behind what may stand before them in an answer to this prompt: where its models think,
  * thoughts that they may have first, or must end where the template has begun them; then the mark with which a text
- * begins, where the format has one. With enable_thinking false there are none, unless the template begins some. Fails
- * as weft_grammar_new does. The answer is read by a parser with `form`. */
+ * begins, where the format has one. With enable_thinking false, or behind weft_chat_prompt_end_thinking, there are
+ * none, and those that the template has begun end at once. Fails as weft_grammar_new does. The answer is read by a
+ * parser with `form`. */
 WEFT_API weft_status weft_chat_form(const weft_chat_prompt *prompt, uint32_t kind, const char *source, size_t length,
                                     weft_grammar **out, weft_error *err);
+/* The same, or calls as weft_chat_grammar has them for "auto": the answer is one of the form, or one call or more.
+ * Fails as either does. */
+WEFT_API weft_status weft_chat_form_or_calls(const weft_chat_prompt *prompt, uint32_t kind, const char *source,
+                                             size_t length, const char *tools, int32_t parallel, weft_grammar **out,
+                                             weft_error *err);
 /* One more owner; each calls weft_grammar_free. */
 WEFT_API weft_grammar *weft_grammar_retain(const weft_grammar *grammar);
 /* Gives up one ownership; the last one frees it. */

@@ -31,10 +31,10 @@ static int check_budget(const weft__api_params *params, weft__api_error *error)
                                "the grammar, thoughts included; bound them in it, and set the budget to -1");
 }
 
-/* An answer is a call, or it is what the constraint allows. */
+/* An answer is a call, or what a form allows; a grammar, and what begins later, is on all of it. */
 static int check_tools(const weft__api_params *params, weft__api_error *error)
 {
-    const char *constraint = params->grammar ? "grammar" : params->constraint.field;
+    const char *constraint = params->grammar ? "grammar" : params->grammar_lazy ? "grammar_lazy" : NULL;
     return !params->tools.offered.len || !constraint ||
            weft__api_error_set(error, 400, constraint,
                                "'%s' and '%s' exclude each other; with 'tool_choice' none, tools are not offered",

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/near.h"
 
 int weft__api_error_set(weft__api_error *error, int status, const char *field, const char *format, ...)
 {
@@ -198,18 +199,30 @@ static void show_name(char out[64], const char *name)
     snprintf(out, 64, "%.*s%s", (int)kept, name, kept < n ? "..." : "");
 }
 
+static const char *exact_name(const void *exact, size_t i)
+{
+    return ((const char *const *)exact)[i];
+}
+
+/* What is in no table. 0: it is refused. */
+static int pass_over(const weft__api_table *form, const char *key, weft__api_error *error)
+{
+    const char *near = form->strict || !form->exact ? NULL : weft__near_match(key, exact_name, form->exact);
+    char name[64];
+    show_name(name, key);
+    if (near)
+        return weft__api_error_set(error, 400, name, "Unrecognized request argument supplied: %s; write '%s'", name,
+                                   near);
+    return !form->strict || weft__api_error_set(error, 400, name, "Unrecognized request argument supplied: %s", name);
+}
+
 static int read_members(const weft__api_table *form, weft__api_params *params, weft__api_error *error)
 {
     weft__json_member m = {0};
-    char name[64];
     while (weft__json_next(params->root, &m)) {
         if (weft__json_is_null(m.value)) continue; /* absence, of what is not known, too */
         const weft__api_field *f = fields_find(form, m.key);
-        if (!f && form->strict) {
-            show_name(name, m.key);
-            return weft__api_error_set(error, 400, name, "Unrecognized request argument supplied: %s", name);
-        }
-        if (f && !read_field(params, f, m.value, error)) return 0;
+        if (!(f ? read_field(params, f, m.value, error) : pass_over(form, m.key, error))) return 0;
     }
     for (const weft__api_field *f = form->fields; f->name; f++)
         if (f->required &&

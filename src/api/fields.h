@@ -109,8 +109,12 @@ typedef struct weft__api_params {
     int logprobs;  /* chat: wanted at all; /completion: n_top, where n_probs does not say */
     int64_t n_top; /* likeliest tokens with each; -1: none wanted */
     int64_t priority, id_slot, timeout_ms;
-    const char *overflow;         /* "stop" or "shift"; NULL: as the server has it */
-    int64_t n_keep;               /* first tokens that stay where it shifts; 0: as usual; -1: the prompt */
+    const char *overflow; /* "stop" or "shift"; NULL: as the server has it */
+    int64_t n_keep;       /* first tokens that stay where it shifts; 0: as usual; -1: the prompt */
+    const char *kv_name;  /* type of keys and values, as it was asked for; NULL: as the server has it */
+    /* and what that stands for, with its name, when the request was accepted */
+    uint32_t kv_type;
+    char kv_text[WEFT_KV_NAME_MAX];
     int64_t draft_max, draft_min; /* tokens that are guessed for a step */
     double draft_p_min;           /* the least probability of one */
     weft__strbuf prediction;      /* owned; what the answer is expected to be; of length 0: nothing */
@@ -163,6 +167,9 @@ typedef struct weft__api_table {
     int (*check)(weft__api_params *params,
                  weft__api_error *error); /* what fields demand of each other; NULL: nothing */
     const char *n, *tokens, *top;         /* of forms that generate: the names of ask's n, max_tokens and n_top */
+    /* Of a form that is not strict: fields of which what is nearly spelled so is refused, too, as an answer would be
+     * held to nothing; up to NULL. NULL: there are none. */
+    const char *const *exact;
 } weft__api_table;
 
 /* Parses body[0..n) as JSON of which no more is made than a request may take. 1, with *root to be freed; or 0 with the

@@ -79,6 +79,9 @@
     {"overflow", WEFT__FIELD_STRING, 0, AT(overflow), NONE, 0, MAX_NAME, NULL, weft__api_read_overflow},               \
         INT("n_keep", n_keep, 0, -1, MAX_INT)
 
+/* Of which type its keys and values are. */
+#define KV_TYPE STRING("kv_type", kv_name, MAX_NAME)
+
 /* Sampling as OpenAI names and bounds it, and the fields that other servers of its dialect add. */
 #define OPENAI_SAMPLING                                                                                                \
     INT("n", n, 1, 1, WEFT__API_MAX_N), INT("n_best", n_best, 1, 1, WEFT__API_MAX_N),                                  \
@@ -95,7 +98,7 @@
         BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR),                                \
         BOOL("grammar_lazy", grammar_lazy, 0), READ("grammar_triggers", TRIGGERS, weft__api_read_triggers),            \
         READ("lora", LORAS, weft__api_read_adapter_scales), INT("priority", priority, 0, -8, 0),                       \
-        INT("timeout_ms", timeout_ms, 0, 0, WEFT__API_TIMEOUT_MAX), KEEP_ALIVE, OVERFLOW, SPECULATIVE
+        INT("timeout_ms", timeout_ms, 0, 0, WEFT__API_TIMEOUT_MAX), KEEP_ALIVE, OVERFLOW, KV_TYPE, SPECULATIVE
 
 #define TOOLS                                                                                                          \
     JSON("tools", 0, tools.given, "array of tools", weft__api_read_tools),                                             \
@@ -196,6 +199,7 @@ static const weft__api_field completion_fields[] = {
     INT("timeout_ms", timeout_ms, 0, 0, WEFT__API_TIMEOUT_MAX),
     KEEP_ALIVE,
     OVERFLOW,
+    KV_TYPE,
     SPECULATIVE,
     READ("json_schema", "object", weft__api_read_json_schema),
     READ("samplers", "array of strings, or string of letters", weft__api_read_samplers),
@@ -274,6 +278,11 @@ static const weft__api_field model_fields[] = {
     END,
 };
 
+/* What an answer is held to. */
+static const char *const constraints[] = {"grammar",     "json_schema",  "response_format", "structured_outputs",
+                                          "guided_json", "guided_regex", "guided_choice",   "guided_grammar",
+                                          NULL};
+
 const weft__api_table weft__api_table_chat = {.name = "chat",
                                               .path = "/v1/chat/completions",
                                               .strict = 1,
@@ -297,7 +306,8 @@ const weft__api_table weft__api_table_completion = {.name = "completion",
                                                     .check = weft__api_check_completion,
                                                     .n = "n_cmpl",
                                                     .tokens = "n_predict",
-                                                    .top = "n_probs"};
+                                                    .top = "n_probs",
+                                                    .exact = constraints};
 const weft__api_table weft__api_table_tokenize = {"tokenize", "/tokenize", 0, tokenize_fields, NULL};
 const weft__api_table weft__api_table_detokenize = {"detokenize", "/detokenize", 0, detokenize_fields, NULL};
 const weft__api_table weft__api_table_apply_template = {"apply_template", "/apply-template", 0, apply_template_fields,

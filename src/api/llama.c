@@ -91,12 +91,13 @@ static void put_settings(weft__strbuf *out, const weft__api_choice *c)
                         "\"min_p\":%.9g,\"repeat_last_n\":%lld,\"repeat_penalty\":%.9g,\"presence_penalty\":%.9g,"
                         "\"frequency_penalty\":%.9g,"
                         "\"speculative.n_max\":%lld,\"speculative.n_min\":%lld,\"speculative.p_min\":%.9g,"
-                        "\"ignore_eos\":%s,\"stream\":%s,\"n_probs\":%lld,\"n_keep\":%lld,\"grammar\":",
+                        "\"ignore_eos\":%s,\"stream\":%s,\"n_probs\":%lld,\"n_keep\":%lld,\"kv_type\":\"%s\","
+                        "\"grammar\":",
                         (long long)p->max_tokens, (long long)p->max_tokens, (unsigned long long)c->seed, p->temperature,
                         (long long)p->top_k, p->top_p, p->min_p, (long long)p->penalty_last_n, p->repeat_penalty,
                         p->presence_penalty, p->frequency_penalty, (long long)p->draft_max, (long long)p->draft_min,
                         p->draft_p_min, p->ignore_end ? "true" : "false", p->stream ? "true" : "false",
-                        (long long)(p->n_top > 0 ? p->n_top : 0), (long long)p->n_keep);
+                        (long long)(p->n_top > 0 ? p->n_top : 0), (long long)p->n_keep, p->kv_text);
     weft__json_write_string(out, p->grammar ? p->grammar : "", p->grammar ? strlen(p->grammar) : 0);
     weft__strbuf_printf(out, ",\"grammar_lazy\":%s,\"grammar_triggers\":[", p->grammar_lazy ? "true" : "false");
     for (int i = 0; i < p->n_triggers; i++) put_trigger(out, &p->triggers[i], i > 0);

@@ -36,27 +36,52 @@ void weft__api_put_models_end(weft__strbuf *out)
     weft__strbuf_puts(out, "]}");
 }
 
-void weft__api_put_model(weft__strbuf *out, const char *id, int64_t created, int32_t n_vocab, int32_t n_ctx,
-                         const weft_model_info *info)
+/* What all entries of models begin with; it stays open. */
+static void begin_model(weft__strbuf *out, const char *id, int64_t created)
 {
     begin_object(out);
     weft__strbuf_puts(out, "\"id\":");
     put_string(out, id);
-    weft__strbuf_printf(out,
-                        ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"meta\":{\"n_vocab\":%d,"
-                        "\"n_ctx\":%d,\"n_ctx_train\":%d,\"n_embd\":%d,\"n_params\":%llu,\"size\":%llu}}",
-                        (long long)created, n_vocab, n_ctx, info->n_ctx_train, info->d_model,
-                        (unsigned long long)info->n_params, (unsigned long long)info->n_bytes);
+    weft__strbuf_printf(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\"", (long long)created);
 }
 
-void weft__api_put_model_state(weft__strbuf *out, const char *id, int64_t created, int32_t n_vocab, int32_t n_ctx,
-                               const weft_model_info *info, const weft__api_model_state *state)
+static void put_aliases(weft__strbuf *out, const char *id, const char *const *aliases)
 {
-    begin_object(out);
-    weft__strbuf_puts(out, "\"id\":");
-    put_string(out, id);
-    weft__strbuf_printf(
-        out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"status\":{\"value\":", (long long)created);
+    const char *before = ",\"aliases\":[";
+    int n = 0;
+    for (; aliases && *aliases; aliases++) {
+        if (!strcmp(*aliases, "*") || !strcmp(*aliases, id)) continue;
+        weft__strbuf_puts(out, n++ ? "," : before);
+        put_string(out, *aliases);
+    }
+    if (n) weft__strbuf_putc(out, ']');
+}
+
+static void put_meta(weft__strbuf *out, int32_t n_vocab, int32_t n_ctx, const weft_model_info *info)
+{
+    weft__strbuf_printf(out,
+                        ",\"meta\":{\"n_vocab\":%d,\"n_ctx\":%d,\"n_ctx_train\":%d,\"n_embd\":%d,"
+                        "\"n_params\":%llu,\"size\":%llu}",
+                        n_vocab, n_ctx, info->n_ctx_train, info->d_model, (unsigned long long)info->n_params,
+                        (unsigned long long)info->n_bytes);
+}
+
+void weft__api_put_model(weft__strbuf *out, const char *id, const char *const *aliases, int64_t created,
+                         int32_t n_vocab, int32_t n_ctx, const weft_model_info *info)
+{
+    begin_model(out, id, created);
+    put_aliases(out, id, aliases);
+    put_meta(out, n_vocab, n_ctx, info);
+    weft__strbuf_putc(out, '}');
+}
+
+void weft__api_put_model_state(weft__strbuf *out, const char *id, const char *const *aliases, int64_t created,
+                               int32_t n_vocab, int32_t n_ctx, const weft_model_info *info,
+                               const weft__api_model_state *state)
+{
+    begin_model(out, id, created);
+    put_aliases(out, id, aliases);
+    weft__strbuf_puts(out, ",\"status\":{\"value\":");
     put_string(out, state->value);
     if (!strcmp(state->value, "loading")) weft__strbuf_printf(out, ",\"progress\":%.3f", state->progress);
     if (state->fault) {
@@ -70,23 +95,15 @@ void weft__api_put_model_state(weft__strbuf *out, const char *id, int64_t create
     }
     if (state->is_pinned) weft__strbuf_puts(out, ",\"pinned\":true");
     if (state->n_bytes) weft__strbuf_printf(out, ",\"memory\":%llu", (unsigned long long)state->n_bytes);
-    if (info)
-        weft__strbuf_printf(out,
-                            ",\"meta\":{\"n_vocab\":%d,\"n_ctx\":%d,\"n_ctx_train\":%d,\"n_embd\":%d,"
-                            "\"n_params\":%llu,\"size\":%llu}",
-                            n_vocab, n_ctx, info->n_ctx_train, info->d_model, (unsigned long long)info->n_params,
-                            (unsigned long long)info->n_bytes);
+    if (info) put_meta(out, n_vocab, n_ctx, info);
     weft__strbuf_puts(out, "}");
 }
 
 /* What is asked for by a name of its own, and answered by another model. */
 static void begin_child(weft__strbuf *out, const char *id, const char *parent, int64_t created)
 {
-    begin_object(out);
-    weft__strbuf_puts(out, "\"id\":");
-    put_string(out, id);
-    weft__strbuf_printf(out,
-                        ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"parent\":", (long long)created);
+    begin_model(out, id, created);
+    weft__strbuf_puts(out, ",\"parent\":");
     put_string(out, parent);
 }
 
@@ -220,6 +237,7 @@ void weft__api_put_slot(weft__strbuf *out, const weft__api_slot *slot)
                             "\"swaps\":{\"n\":%d,\"bytes\":%llu,\"ms\":%.3f}",
                             slot->n_prompt, slot->n_tokens, truth(slot->busy), slot->n_remain, slot->n_decoded,
                             slot->n_swaps, (unsigned long long)slot->swap_bytes, slot->swap_ms);
+    if (!slot->hidden && slot->kv_type) weft__strbuf_printf(out, ",\"kv_type\":\"%s\"", slot->kv_type);
     weft__strbuf_putc(out, '}');
 }
 

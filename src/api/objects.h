@@ -16,19 +16,21 @@
 void weft__api_put_models_begin(weft__strbuf *out);
 void weft__api_put_models_end(weft__strbuf *out);
 /* created: seconds since 1970; n_ctx: tokens of a prompt and its answer. */
-void weft__api_put_model(weft__strbuf *out, const char *id, int64_t created, int32_t n_vocab, int32_t n_ctx,
-                         const weft_model_info *info);
+/* aliases: other names of it, ended by NULL, or NULL; id itself and "*" are left out. */
+void weft__api_put_model(weft__strbuf *out, const char *id, const char *const *aliases, int64_t created,
+                         int32_t n_vocab, int32_t n_ctx, const weft_model_info *info);
 /* What llama.cpp's router tells of a model: where it stands. */
 typedef struct weft__api_model_state {
     const char *value, *path; /* "loaded"; path: NULL: not told */
     double progress;          /* while it is loading */
-    const char *fault;        /* why it has failed, or NULL */
+    const char *fault;        /* why loading it failed the last time, or NULL */
     int is_pinned;
     uint64_t n_bytes; /* of the budget; 0: none */
 } weft__api_model_state;
 /* The same of one of several models; info NULL: it is not there. */
-void weft__api_put_model_state(weft__strbuf *out, const char *id, int64_t created, int32_t n_vocab, int32_t n_ctx,
-                               const weft_model_info *info, const weft__api_model_state *state);
+void weft__api_put_model_state(weft__strbuf *out, const char *id, const char *const *aliases, int64_t created,
+                               int32_t n_vocab, int32_t n_ctx, const weft_model_info *info,
+                               const weft__api_model_state *state);
 /* id: the adapter's name as the caller knows it; parent: the model's. */
 void weft__api_put_adapter_model(weft__strbuf *out, const char *id, const char *parent, int64_t created,
                                  const weft_engine_adapter *a);
@@ -66,7 +68,8 @@ typedef struct weft__api_slot {
     int hidden;                                      /* the caller is told no more than the above */
     uint64_t task;                                   /* request of the engine */
     int32_t n_tokens, n_prompt, n_decoded, n_remain; /* n_remain -1: without a limit */
-    int32_t n_swaps;                                 /* as weft_event has them */
+    const char *kv_type; /* of which type its keys and values are; NULL: nothing has run there */
+    int32_t n_swaps;     /* as weft_event has them */
     uint64_t swap_bytes;
     double swap_ms;
 } weft__api_slot;

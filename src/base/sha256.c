@@ -23,7 +23,7 @@ weft_status weft__sha256_add(weft__sha256 *h, const void *bytes, size_t n, weft_
     return rc < 0 ? weft_fail(err, WEFT_INTERNAL, "SHA-256 failed: %s", gnutls_strerror(rc)) : WEFT_OK;
 }
 
-static void take_digest(weft__sha256 *h, unsigned char digest[32])
+void weft__sha256_end_bytes(weft__sha256 *h, unsigned char digest[32])
 {
     gnutls_hash_deinit(h->state, digest);
     h->state = NULL;
@@ -32,14 +32,14 @@ static void take_digest(weft__sha256 *h, unsigned char digest[32])
 void weft__sha256_end(weft__sha256 *h, char hex[65])
 {
     unsigned char digest[32];
-    take_digest(h, digest);
+    weft__sha256_end_bytes(h, digest);
     for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }
 
 void weft__sha256_end_words(weft__sha256 *h, uint64_t words[2])
 {
     unsigned char digest[32];
-    take_digest(h, digest);
+    weft__sha256_end_bytes(h, digest);
     words[0] = words[1] = 0;
     for (int i = 0; i < 16; i++) words[i / 8] = words[i / 8] << 8 | digest[i];
 }

@@ -18,6 +18,8 @@ weft_status weft__sha256_begin(weft__sha256 *h, weft_error *err);
 weft_status weft__sha256_add(weft__sha256 *h, const void *bytes, size_t n, weft_error *err);
 /* Writes 64 lower-case hexadecimal digits and a NUL, and frees the state. */
 void weft__sha256_end(weft__sha256 *h, char hex[65]);
+/* Instead of it: the digest itself. */
+void weft__sha256_end_bytes(weft__sha256 *h, unsigned char digest[32]);
 /* Instead of it: the first 128 bits as two big-endian numbers, for keys. */
 void weft__sha256_end_words(weft__sha256 *h, uint64_t words[2]);
 void weft__sha256_free(weft__sha256 *h);

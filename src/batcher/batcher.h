@@ -47,6 +47,15 @@ enum {
     BATCHER_PERSISTS = 64 /* prefixes that wait to be written */
 };
 
+/* Pages of one type of keys and values, and what is known of them. Those of all types of an engine share memory. */
+typedef struct batcher_cache {
+    uint32_t dtype;
+    weft__kv_pool *pool;
+    weft__kv_prefix *prefix;
+    weft__kv_key root;      /* of the model with such pages */
+    weft__kv_layout layout; /* the first one's leads to the others */
+} batcher_cache;
+
 typedef enum batcher_state {
     BATCHER_FREE,
     BATCHER_ASKING,   /* the disk may have its prefix: it was not looked at yet */
@@ -78,6 +87,7 @@ typedef struct batcher_request {
 
     /* What was asked for. */
     uint64_t id, tenant;
+    batcher_cache *cache;
     weft__kv_key root;
     weft_sampler_params sampling; /* bias: a copy */
     weft_logit_bias *bias;
@@ -154,9 +164,10 @@ typedef struct batcher_command {
     char name[WEFT__KV_STORE_NAME + 1];
     int32_t *tokens, capacity; /* save: what is asked for; restore: where they go */
     int32_t n;
-    weft__kv_key root;
-    weft__kv_snapshot *snapshot; /* restore: what was read; save: what was copied so far */
-    uint64_t at;                 /* save: bytes of it */
+    weft__kv_key root[WEFT_KV_TYPES_MAX]; /* save: of each type */
+    batcher_cache *cache;                 /* save: the type that is saved; NULL: not known yet */
+    weft__kv_snapshot *snapshot;          /* restore: what was read; save: what was copied so far */
+    uint64_t at;                          /* save: bytes of it */
     uint64_t n_bytes;
     weft_engine *engine;
     uint64_t n_turns; /* of it, or of those before it in the line: while they come, no thread gives up waiting */
@@ -167,6 +178,7 @@ typedef struct batcher_command {
 
 /* A prefix that the disk store should have. */
 typedef struct batcher_prefix {
+    batcher_cache *cache;
     weft__kv_key root;
     int32_t *tokens;
     int32_t n;
@@ -192,6 +204,7 @@ typedef struct batcher_trace batcher_trace;
 struct weft_engine {
     weft_model *model;
     weft_engine_params params; /* complete: no defaults left */
+    uint32_t kv_types[WEFT_KV_TYPES_MAX];
 
     pthread_t thread;
     pthread_mutex_t lock;
@@ -217,10 +230,8 @@ struct weft_engine {
     weft_engine_stats stats;  /* gauges of the scheduler are filled when asked */
 
     /* Never changed after the start. */
-    weft__kv_pool *pool;
-    weft__kv_prefix *prefix;
-    weft__kv_layout layout;
-    weft__kv_key root;
+    batcher_cache caches[WEFT_KV_TYPES_MAX]; /* [n_caches], params.kv_dtype first */
+    int32_t n_caches;
     weft__kv_store *store; /* NULL: none */
     weft__engine_base_names names;
     weft__adapt_store *adapters; /* has a lock of its own */
@@ -283,6 +294,7 @@ struct weft_engine {
     } persist;
     struct {
         const weft__kv_snapshot *from; /* its owner's; NULL: none */
+        batcher_cache *cache;          /* where its pages go */
         weft__kv_seq *seq;             /* NULL: it gave its pages up */
         int32_t n;
         uint64_t at;
@@ -336,10 +348,12 @@ weft_status weft__batcher_complete_params(const weft_model *m, weft_engine_param
 int32_t weft__batcher_max_wanted(const weft_model *m, int32_t n_slots);
 
 /* ---- pages.c ---- */
-/* Puts the number of tokens where none was given, and the pages of each group into
+/* The types of an engine with these parameters, each once and kv_dtype first; how many. */
+int32_t weft__batcher_kv_types(const weft_engine_params *p, uint32_t out[WEFT_KV_TYPES_MAX]);
+/* Puts the number of tokens where none was given, and the pages of each group, of kv_dtype, into
  * n_pages[WEFT__KV_SNAPSHOT_GROUPS]. */
 weft_status weft__batcher_plan_pages(const weft_model *m, weft_engine_params *p, int32_t *n_pages, weft_error *err);
-/* Pool, prefix tree, layout and keys. Complete or nothing but what weft__batcher_close_pages frees. */
+/* Pool, prefix tree, layout and key of each type. Complete or nothing but what weft__batcher_close_pages frees. */
 weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err);
 void weft__batcher_close_pages(weft_engine *e);
 /* Gives one page memory ahead of need, while fewer have it than a prompt and what follows it take in every slot; 0:
@@ -347,15 +361,21 @@ void weft__batcher_close_pages(weft_engine *e);
 int weft__batcher_warm_page(weft_engine *e);
 /* Holds the pages to e->kv_bytes, as far as those in use allow. Returns 1 where some were evicted. With the lock. */
 int weft__batcher_limit_pages(weft_engine *e);
-/* Of n_pages of a group, those that one request of n_ctx tokens needs. The parameters are complete. */
+/* Of n_pages of a group, those whose memory one request of n_ctx tokens needs, of any type. The parameters are
+ * complete. */
 int32_t weft__batcher_least_pages(const weft_model *m, const weft_engine_params *p, int32_t group, int32_t n_pages);
 weft__sched_store weft__batcher_store(weft_engine *e);
-/* What a prefix is found again by: the model, with isolation the tenant, and what the adapters compute (NULL: none). */
-weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
-                               weft__kv_key *out, weft_error *err);
-/* What finished answers are found again by: as above, and always of one tenant. */
+/* What a prefix is found again by: the model with pages of a type, with isolation the tenant, and what the adapters
+ * compute (NULL: none). */
+weft_status weft__batcher_root(const weft_engine *e, const batcher_cache *cache, const char *tenant,
+                               const weft__adapt_lease *lease, weft__kv_key *out, weft_error *err);
+/* What finished answers are found again by: as above, whatever the type, and always of one tenant. */
 weft_status weft__batcher_answers_key(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
                                       uint64_t out[2], weft_error *err);
+/* The pages of that type; NULL: the engine has none. WEFT_KV_OF_ENGINE: its own. */
+batcher_cache *weft__batcher_cache(weft_engine *e, uint32_t dtype);
+/* A number of pages as the scheduler counts them: themselves, or, where several types share memory, their bytes. */
+int64_t weft__batcher_units(const weft_engine *e, const weft__kv_pool *pool, int32_t group, int64_t n_pages);
 /* May the request read from and feed the prefix tree? */
 int weft__batcher_reads_cache(const batcher_request *r);
 int weft__batcher_feeds_cache(const batcher_request *r);
@@ -387,8 +407,8 @@ void weft__batcher_commands_free(weft_engine *e);
 void weft__batcher_slot_read(void *arg, weft_status status, const char *message, weft__kv_snapshot *snapshot);
 
 /* ---- persist.c ---- */
-/* The tokens are worth a place on the disk: takes *tokens, and sets it to NULL, or does nothing. */
-void weft__batcher_persist(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n);
+/* The first n tokens are worth a place on the disk: takes r->tokens, and sets it to NULL, or does nothing. */
+void weft__batcher_persist(batcher_request *r, int32_t n);
 /* Copies a piece of a prefix that waits; after the last one the store has it. stopping: it is worth waiting for the
  * disk. */
 void weft__batcher_persist_some(weft_engine *e, int stopping);
@@ -424,14 +444,14 @@ int weft__batcher_swap_some(weft_engine *e, uint64_t step_ns);
 int weft__batcher_restore(weft_engine *e, const weft__kv_snapshot *s, int32_t n, int32_t *known);
 /* Drops what was copied of it; before a snapshot is freed that is not restored to the end. */
 void weft__batcher_restore_stop(weft_engine *e, const weft__kv_snapshot *s);
-/* Pages that the one being restored holds; and gives them up: 0 when there are none. */
+/* Pages that the one being restored holds, as the scheduler counts; and gives them up: 0 when there are none. */
 int64_t weft__batcher_restore_pages(const weft_engine *e, int32_t group);
 int weft__batcher_restore_yields(weft_engine *e);
 /* A piece of a snapshot of what the tree has of tokens[0, *n), which becomes how many those are. Nothing of the tree is
  * held between pieces: what was evicted meanwhile, and is not there again, ends it with WEFT_NOT_FOUND. *complete: it
  * is whole. */
-weft_status weft__batcher_copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n,
-                                     weft__kv_snapshot **s, uint64_t *at, int *complete, weft_error *err);
+weft_status weft__batcher_copy_piece(weft_engine *e, batcher_cache *cache, weft__kv_key root, const int32_t *tokens,
+                                     int32_t *n, weft__kv_snapshot **s, uint64_t *at, int *complete, weft_error *err);
 
 /* ---- drafts.c ---- */
 weft_status weft__batcher_open_drafts(weft_engine *e, weft_error *err);

@@ -15,6 +15,7 @@ static void add_draft_model(const weft_engine_params *p, weft_engine_bytes *b)
     b->scratch += scratch;
     b->scratch_most += scratch + (uint64_t)p->n_slots * weft__engine_drafter_text_bytes(p->n_ctx);
     b->pages += weft__engine_drafter_page_bytes_most(p->draft, &d);
+    b->pages_least += weft__engine_drafter_page_bytes_least(p->draft, &d);
 }
 
 weft_status weft_engine_count_bytes(const weft_model *m, const weft_engine_params *params, weft_engine_bytes *out,

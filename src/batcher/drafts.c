@@ -64,7 +64,10 @@ weft_status weft__batcher_open_drafts(weft_engine *e, weft_error *err)
     e->draft.pool = weft__draft_pool_new(weft__batcher_answers_bytes(e->params.n_slots));
     e->draft.bits = weft__alloc_array((n_tokens + 63) / 64, sizeof *e->draft.bits);
     if (!e->draft.pool || !e->draft.bits) return weft_fail(err, WEFT_NO_MEMORY, "no memory for drafts");
-    return weft__batcher_asks_model(&e->params) ? open_model(e, err) : WEFT_OK;
+    if (!weft__batcher_asks_model(&e->params)) return WEFT_OK;
+    const weft_status st = open_model(e, err);
+    if (!st) (void)weft__batcher_limit_pages(e); /* its pages are among those that are limited */
+    return st;
 }
 
 void weft__batcher_close_drafts(weft_engine *e)
@@ -279,7 +282,8 @@ static void propose(batcher_request *r, int32_t most, weft__draft *d)
 static int32_t room_of_pages(const weft_engine *e, const batcher_request *r, int32_t most)
 {
     for (int32_t g = 0; g < e->model->graph->n_kv_groups; g++)
-        while (most > 0 && weft__kv_seq_pages_for(r->seq, g, 1 + most) > weft__kv_pool_free_pages(e->pool, g)) most--;
+        while (most > 0 && weft__kv_seq_pages_for(r->seq, g, 1 + most) > weft__kv_pool_free_pages(r->cache->pool, g))
+            most--;
     return most;
 }
 

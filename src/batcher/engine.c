@@ -39,7 +39,8 @@ void weft_engine_params_init(weft_engine_params *params, uint32_t size)
 
 void(weft_request_params_default)(weft_request_params *p)
 {
-    *p = (weft_request_params){.size = sizeof *p, .max_tokens = -1, .n_top = -1, .draft_max = WEFT_DRAFT_MAX};
+    *p = (weft_request_params){
+        .size = sizeof *p, .max_tokens = -1, .n_top = -1, .draft_max = WEFT_DRAFT_MAX, .kv_dtype = WEFT_KV_OF_ENGINE};
     weft_sampler_params_default(&p->sampler);
 }
 
@@ -87,8 +88,17 @@ weft_status weft__batcher_complete_params(const weft_model *m, weft_engine_param
         (st = check_range("max_queue", p->max_queue, 1, WEFT_QUEUE_MAX, err)) ||
         (st = check_range("n_kv_tokens", p->n_kv_tokens, 0, INT64_MAX / 2, err)) ||
         (st = check_range("swap", p->swap, WEFT_SWAP_AUTO, WEFT_SWAP_ALWAYS, err)) ||
+        (st = check_range("rehearsal", p->rehearsal, 0, m->outline, err)) ||
         (st = check_range("spec", p->spec, WEFT_SPEC_OFF, WEFT_SPEC_DRAFT, err)))
         return st;
+    if (p->store_dir && p->swap_bytes > p->store_bytes / 4)
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "swap_bytes is %llu; a quarter of the store's %llu can be had, so %llu at most",
+                         (unsigned long long)p->swap_bytes, (unsigned long long)p->store_bytes,
+                         (unsigned long long)p->store_bytes / 4);
+    if ((st = check_range("n_kv_types", p->n_kv_types, 0, WEFT_KV_TYPES_MAX - 1, err))) return st;
+    if (p->n_kv_types && !p->kv_types)
+        return weft_fail(err, WEFT_ARGUMENT, "n_kv_types is %d, without types", p->n_kv_types);
     if (p->spec == WEFT_SPEC_DRAFT && !p->draft)
         return weft_fail(err, WEFT_ARGUMENT, "spec is %d: a draft model, and there is none; give one (--draft)",
                          p->spec);
@@ -181,7 +191,7 @@ static weft_status make_tables(weft_engine *e, weft_error *err)
     if (!e->records.all || !e->events.began || !e->events.ended || !e->parts || !e->logits || !e->raw || !e->vector ||
         !e->vocab.ends || !e->vocab.nameless || !e->vocab.is_nameless)
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine of %d requests", e->records.n);
-    weft_status st = weft__engine_steps_init(m, &e->steps, err);
+    weft_status st = e->params.rehearsal ? WEFT_OK : weft__engine_steps_init(m, &e->steps, err);
     if (st) return st;
     for (int32_t i = 0; i < e->records.n; i++)
         e->records.all[i] = (batcher_request){.engine = e, .next = i + 1 < e->records.n ? i + 1 : -1};
@@ -231,6 +241,15 @@ static void discard(weft_engine *e)
     weft__free(e);
 }
 
+/* What steps need, others see, or takes memory. */
+static void leave_out_what_runs(weft_engine_params *p)
+{
+    p->store_dir = p->trace = NULL;
+    p->draft = NULL;
+    p->lock_memory = 0;
+    p->kv_bytes = 1; /* the pages of one request */
+}
+
 weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out, weft_error *err)
 {
     weft_engine_params p;
@@ -239,10 +258,13 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_engine_params), &p, params, err);
     if (!st) st = weft__batcher_complete_params(model, &p, err);
     if (st) return st;
+    if (p.rehearsal) leave_out_what_runs(&p);
     weft_engine *e = weft__alloc_zero(1, sizeof *e);
     if (!e) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine");
     e->model = model;
     e->params = p;
+    e->params.kv_types = e->kv_types;
+    if (p.n_kv_types) memcpy(e->kv_types, p.kv_types, (size_t)p.n_kv_types * sizeof *e->kv_types);
     e->mask_most_ns = MASK_NS;
     make_locks(e);
     weft__batcher_pace_begin(e);

@@ -11,7 +11,7 @@
 
 weft_status weft__batcher_open_store(weft_engine *e, weft_error *err)
 {
-    return weft__kv_store_open(e->params.store_dir, e->params.store_bytes, &e->layout, &e->store, err);
+    return weft__kv_store_open(e->params.store_dir, e->params.store_bytes, &e->caches[0].layout, &e->store, err);
 }
 
 int weft__batcher_worth_fetching(const batcher_request *r)
@@ -54,7 +54,7 @@ static batcher_fetch *free_fetch(weft_engine *e, int *stuck)
 /* Asks the disk when the tree has less. With the lock. */
 static void ask(weft_engine *e, batcher_request *r)
 {
-    int32_t n = r->n_prompt - 1, known = weft__kv_prefix_peek(e->prefix, r->root, r->tokens, n);
+    int32_t n = r->n_prompt - 1, known = weft__kv_prefix_peek(r->cache->prefix, r->root, r->tokens, n);
     int stuck;
     batcher_fetch *f = free_fetch(e, &stuck);
     if (!f && !stuck) return;
@@ -79,8 +79,8 @@ static void let_go(weft_engine *e, batcher_request *r)
 /* Uses what was read; without the lock. 0: it is not done yet. */
 static int take_found(weft_engine *e, batcher_request *r)
 {
-    int32_t n = weft__kv_snapshot_match(r->found, &e->layout, r->root, r->tokens, r->n_prompt - 1), known;
-    if (n > weft__kv_prefix_peek(e->prefix, r->root, r->tokens, r->n_prompt - 1) &&
+    int32_t n = weft__kv_snapshot_match(r->found, &r->cache->layout, r->root, r->tokens, r->n_prompt - 1), known;
+    if (n > weft__kv_prefix_peek(r->cache->prefix, r->root, r->tokens, r->n_prompt - 1) &&
         !weft__batcher_restore(e, r->found, n, &known))
         return 0;
     weft__batcher_restore_stop(e, r->found); /* the tree may have learned of it otherwise meanwhile */

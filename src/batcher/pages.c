@@ -67,14 +67,15 @@ static void add_weights(weft__hash_state *h, const weft_model *m)
 }
 
 /* Without a store its pages are seen by this engine alone, and the weights need not be read. Pages of one type are
- * never those of another: layouts tell f16 from f32, as in stores of earlier versions, and the key what came since. */
-static weft__kv_key model_key(const weft_model *m, uint32_t kv_type, int with_weights)
+ * never those of another: layouts tell f16 from f32, as in stores of earlier versions, and the key what came since;
+ * `apart`: it stands beside others. */
+static weft__kv_key model_key(const weft_model *m, uint32_t kv_type, int apart, int with_weights)
 {
     weft__hash_state h;
     weft__kv_key key;
     weft__hash_begin(&h);
     add_shape(&h, m);
-    if (kv_type != WEFT_F16 && kv_type != WEFT_F32) weft__hash_add(&h, &kv_type, sizeof kv_type);
+    if (apart || (kv_type != WEFT_F16 && kv_type != WEFT_F32)) weft__hash_add(&h, &kv_type, sizeof kv_type);
     key.word[0] = weft__hash_end(&h);
     if (with_weights) add_weights(&h, m);
     key.word[1] = weft__hash_end(&h);
@@ -82,17 +83,17 @@ static weft__kv_key model_key(const weft_model *m, uint32_t kv_type, int with_we
 }
 
 /* tenant NULL: any. */
-static weft_status root_of(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out,
-                           weft_error *err)
+static weft_status root_of(const weft_engine *e, weft__kv_key root, const char *tenant, const weft__adapt_lease *lease,
+                           weft__kv_key *out, weft_error *err)
 {
     weft__sha256 h = {0};
     weft_status st;
     /* What it computes, and in which type: a store on the disk may outlive that choice. */
     uint64_t adapters[4] = {0, 0, e->params.adapter_dtype, lease != NULL};
-    *out = e->root;
+    *out = root;
     if (!tenant && !lease) return WEFT_OK;
     if (lease) memcpy(adapters, weft__adapt_lease_id(lease).word, sizeof weft__adapt_lease_id(lease).word);
-    if ((st = weft__sha256_begin(&h, err)) || (st = weft__sha256_add(&h, &e->root, sizeof e->root, err)) ||
+    if ((st = weft__sha256_begin(&h, err)) || (st = weft__sha256_add(&h, &root, sizeof root, err)) ||
         (lease && (st = weft__sha256_add(&h, adapters, sizeof adapters, err))) ||
         (tenant && (st = weft__sha256_add(&h, tenant, strlen(tenant), err)))) {
         weft__sha256_free(&h);
@@ -102,19 +103,52 @@ static weft_status root_of(const weft_engine *e, const char *tenant, const weft_
     return WEFT_OK;
 }
 
-weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
-                               weft__kv_key *out, weft_error *err)
+weft_status weft__batcher_root(const weft_engine *e, const batcher_cache *cache, const char *tenant,
+                               const weft__adapt_lease *lease, weft__kv_key *out, weft_error *err)
 {
-    return root_of(e, e->params.isolate_tenants ? tenant : NULL, lease, out, err);
+    return root_of(e, cache->root, e->params.isolate_tenants ? tenant : NULL, lease, out, err);
 }
 
 weft_status weft__batcher_answers_key(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
                                       uint64_t out[2], weft_error *err)
 {
     weft__kv_key key;
-    weft_status st = root_of(e, tenant, lease, &key, err);
+    weft_status st = root_of(e, e->caches[0].root, tenant, lease, &key, err);
     if (!st) memcpy(out, key.word, sizeof key.word);
     return st;
+}
+
+/* ---- types ---- */
+
+int32_t weft__batcher_kv_types(const weft_engine_params *p, uint32_t out[WEFT_KV_TYPES_MAX])
+{
+    int32_t n = 1;
+    out[0] = p->kv_dtype;
+    for (int32_t i = 0; i < p->n_kv_types; i++) {
+        int32_t k = 0;
+        while (k < n && out[k] != p->kv_types[i]) k++;
+        if (k == n) out[n++] = p->kv_types[i];
+    }
+    return n;
+}
+
+int32_t weft_engine_kv_types(const weft_engine *e, uint32_t out[WEFT_KV_TYPES_MAX])
+{
+    for (int32_t i = 0; i < e->n_caches; i++) out[i] = e->caches[i].dtype;
+    return e->n_caches;
+}
+
+batcher_cache *weft__batcher_cache(weft_engine *e, uint32_t dtype)
+{
+    if (dtype == WEFT_KV_OF_ENGINE) return &e->caches[0];
+    for (int32_t i = 0; i < e->n_caches; i++)
+        if (e->caches[i].dtype == dtype) return &e->caches[i];
+    return NULL;
+}
+
+int64_t weft__batcher_units(const weft_engine *e, const weft__kv_pool *pool, int32_t group, int64_t n_pages)
+{
+    return e->n_caches == 1 ? n_pages : n_pages * (int64_t)weft__kv_pool_bindings(pool)[group].page_bytes;
 }
 
 /* ---- how many pages ---- */
@@ -172,17 +206,31 @@ static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft
 
 /* ---- a limit on them ---- */
 
-int32_t weft__batcher_least_pages(const weft_model *m, const weft_engine_params *p, int32_t group, int32_t n_pages)
+static int64_t max64(int64_t a, int64_t b)
 {
-    int32_t n = weft__kv_pages_needed(&m->graph->kv_groups[group], p->n_ctx, p->step_rows);
-    return n < n_pages ? n : n_pages;
+    return a > b ? a : b;
 }
 
-/* Of what is beyond the least, all groups get the same part. */
+int32_t weft__batcher_least_pages(const weft_model *m, const weft_engine_params *p, int32_t group, int32_t n_pages)
+{
+    const weft_kv_group *g = &m->graph->kv_groups[group];
+    const int64_t needed = weft__kv_pages_needed(g, p->n_ctx, p->step_rows);
+    uint32_t types[WEFT_KV_TYPES_MAX];
+    uint64_t own, other;
+    int64_t n = needed;
+    const int32_t n_types = weft__batcher_kv_types(p, types);
+    for (int32_t i = 1; i < n_types; i++)
+        if (weft__kv_page_bytes(g, types[0], &own) && weft__kv_page_bytes(g, types[i], &other) && other > own)
+            n = max64(n, (int64_t)(((uint64_t)needed * other + own - 1) / own));
+    return n < n_pages ? (int32_t)n : n_pages;
+}
+
+/* Of what is beyond the least, all groups get the same part, and those of a draft model. */
 int weft__batcher_limit_pages(weft_engine *e)
 {
     const weft_graph *g = e->model->graph;
-    const weft_kv_binding *pages = weft__kv_pool_bindings(e->pool);
+    weft__kv_pool *pool = e->caches[0].pool;
+    const weft_kv_binding *pages = weft__kv_pool_bindings(pool);
     int32_t least_of[WEFT__KV_SNAPSHOT_GROUPS];
     uint64_t least = 0, most = 0;
     int evicted = 0;
@@ -192,14 +240,19 @@ int weft__batcher_limit_pages(weft_engine *e)
         least += (uint64_t)least_of[i] * pages[i].page_bytes;
         most += (uint64_t)pages[i].n_pages * pages[i].page_bytes;
     }
+    if (weft__batcher_asks_model(&e->params)) {
+        const weft__engine_drafter_params d = weft__batcher_drafter_params(&e->params);
+        least += weft__engine_drafter_page_bytes_least(e->params.draft, &d);
+        most += weft__engine_drafter_page_bytes_most(e->params.draft, &d);
+    }
     double part = e->kv_bytes <= least  ? 0
                   : e->kv_bytes >= most ? 1
                                         : (double)(e->kv_bytes - least) / (double)(most - least);
     for (int32_t i = 0; i < g->n_kv_groups; i++) {
         const int32_t n = least_of[i];
-        evicted |= weft__kv_pool_limit(e->pool, i, n + (int32_t)(part * (pages[i].n_pages - n))) > 0;
+        evicted |= weft__kv_pool_limit(pool, i, n + (int32_t)(part * (pages[i].n_pages - n))) > 0;
     }
-    return evicted;
+    return evicted | weft__engine_drafter_limit(e->draft.model, part);
 }
 
 weft_status weft__batcher_plan_pages(const weft_model *m, weft_engine_params *p, int32_t *n_pages, weft_error *err)
@@ -211,35 +264,67 @@ weft_status weft__batcher_plan_pages(const weft_model *m, weft_engine_params *p,
     return count_pages(g, p, n_pages, err);
 }
 
+/* Of each group as many pages as the first type's take the memory of; n_pages are those. */
+static weft_status open_cache(weft_engine *e, batcher_cache *c, const int32_t *n_pages, weft_error *err)
+{
+    const weft_graph *g = e->model->graph;
+    const int apart = c != e->caches;
+    int32_t own[WEFT__KV_SNAPSHOT_GROUPS];
+    weft_status st;
+    for (int32_t i = 0; i < g->n_kv_groups; i++) {
+        uint64_t first, bytes;
+        if (!weft__kv_page_bytes(&g->kv_groups[i], e->caches[0].dtype, &first) ||
+            !weft__kv_page_bytes(&g->kv_groups[i], c->dtype, &bytes))
+            return weft_fail(err, WEFT_LIMIT, "KV group %d: the size of a page overflows", i);
+        const uint64_t n = first * (uint64_t)n_pages[i] / bytes;
+        own[i] = n < 1 ? 1 : n > INT32_MAX ? INT32_MAX : (int32_t)n;
+    }
+    if ((st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, own, c->dtype, &c->pool, err)) ||
+        (st = weft__kv_prefix_create(c->pool, &c->prefix, err)) ||
+        (apart && (st = weft__kv_pool_join(c->pool, e->caches[0].pool, err))))
+        return st;
+    c->root = model_key(e->model, c->dtype, apart, e->params.store_dir != NULL);
+    if ((st = weft__kv_layout_of(c->pool, c->root, &c->layout, err))) return st;
+    if (apart) c[-1].layout.next = &c->layout;
+    return WEFT_OK;
+}
+
 weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err)
 {
     const weft_graph *g = e->model->graph;
     int32_t n_pages[WEFT__KV_SNAPSHOT_GROUPS];
+    uint32_t types[WEFT_KV_TYPES_MAX];
     weft_status st;
     int asked = e->params.n_kv_tokens > 0;
     if ((st = weft__batcher_plan_pages(e->model, &e->params, n_pages, err)) ||
-        (asked && (st = check_room(e, n_pages, err))) ||
-        (st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, e->params.kv_dtype, &e->pool, err)) ||
-        (st = weft__kv_prefix_create(e->pool, &e->prefix, err)))
+        (asked && (st = check_room(e, n_pages, err))))
         return st;
-    e->root = model_key(e->model, e->params.kv_dtype, e->params.store_dir != NULL);
+    const int32_t n_types = weft__batcher_kv_types(&e->params, types);
+    while (e->n_caches < n_types) {
+        batcher_cache *c = &e->caches[e->n_caches];
+        c->dtype = types[e->n_caches++];
+        if ((st = open_cache(e, c, n_pages, err))) return st;
+    }
     for (int32_t i = 0; i < g->n_kv_groups; i++)
         if (g->kv_groups[i].page_tokens > e->block) e->block = g->kv_groups[i].page_tokens;
     e->kv_bytes = e->params.kv_bytes;
     (void)weft__batcher_limit_pages(e);
     while (weft__batcher_warm_page(e)) continue;
-    return weft__kv_layout_of(e->pool, e->root, &e->layout, err);
+    return WEFT_OK;
 }
 
 int weft__batcher_warm_page(weft_engine *e)
 {
-    return weft__kv_pool_warm(e->pool, 2 * e->params.n_slots);
+    int warmed = 0;
+    for (int32_t i = 0; i < e->n_caches && !warmed; i++)
+        warmed = weft__kv_pool_warm(e->caches[i].pool, 2 * e->params.n_slots);
+    return warmed;
 }
 
 void weft__batcher_close_pages(weft_engine *e)
 {
-    weft__kv_prefix_destroy(&e->prefix);
-    weft__kv_pool_destroy(&e->pool);
+    for (int32_t i = 0; i < e->n_caches; i++) weft__kv_prefix_destroy(&e->caches[i].prefix);
+    for (int32_t i = 0; i < e->n_caches; i++) weft__kv_pool_destroy(&e->caches[i].pool);
 }
 
 /* ---- what the scheduler asks ---- */
@@ -257,19 +342,29 @@ int weft__batcher_feeds_cache(const batcher_request *r)
 static int64_t store_capacity(void *arg, int32_t group)
 {
     const weft_engine *e = arg;
-    return weft__kv_pool_bindings(e->pool)[group].n_pages;
+    const weft__kv_pool *pool = e->caches[0].pool;
+    return weft__batcher_units(e, pool, group, weft__kv_pool_bindings(pool)[group].n_pages);
 }
 
 static int64_t store_available(void *arg, int32_t group)
 {
     const weft_engine *e = arg;
-    return weft__kv_pool_available_pages(e->pool, group) + weft__batcher_restore_pages(e, group);
+    const weft__kv_pool *pool = e->caches[0].pool;
+    return (e->n_caches == 1 ? weft__kv_pool_available_pages(pool, group)
+                             : (int64_t)weft__kv_pool_available_bytes(pool, group)) +
+           weft__batcher_restore_pages(e, group);
 }
 
-static int64_t store_pages(void *arg, int32_t group, int32_t n_tokens)
+static int32_t pages_needed(const weft_engine *e, int32_t group, int32_t n_tokens)
+{
+    return weft__kv_pages_needed(&e->model->graph->kv_groups[group], n_tokens, e->params.step_rows);
+}
+
+static int64_t store_pages(void *arg, void *user, int32_t group, int32_t n_tokens)
 {
     const weft_engine *e = arg;
-    return weft__kv_pages_needed(&e->model->graph->kv_groups[group], n_tokens, e->params.step_rows);
+    const batcher_request *r = user;
+    return weft__batcher_units(e, r->cache->pool, group, pages_needed(e, group, n_tokens));
 }
 
 /* Those of a window's group; let go are the first ones. */
@@ -288,20 +383,22 @@ static int64_t store_more(void *arg, void *user, int32_t group, int32_t n_tokens
     int32_t n = n_tokens - weft__kv_seq_length(r->seq);
     if (n <= 0) return 0;
     int64_t more = weft__kv_seq_pages_for(r->seq, group, n);
-    if (e->model->graph->kv_groups[group].window <= 0) return more;
-    /* A window lets pages go as it moves on; one more, for the copy of a shared page. */
-    int64_t least = store_pages(arg, group, n_tokens) - pages_held(r->seq, group) + 1;
-    return more < least ? more : least < 0 ? 0 : least;
+    if (e->model->graph->kv_groups[group].window > 0) {
+        /* A window lets pages go as it moves on; one more, for the copy of a shared page. */
+        const int64_t least = pages_needed(e, group, n_tokens) - pages_held(r->seq, group) + 1;
+        if (least < more) more = least < 0 ? 0 : least;
+    }
+    return weft__batcher_units(e, r->cache->pool, group, more);
 }
 
 int32_t weft__batcher_match(batcher_request *r, int32_t n_max)
 {
-    weft_engine *e = r->engine;
+    weft__kv_prefix *known = r->cache->prefix;
     int32_t had = weft__kv_seq_length(r->seq);
-    if (!weft__batcher_reads_cache(r) || (had > 0 && weft__kv_prefix_peek(e->prefix, r->root, r->tokens, n_max) <= had))
+    if (!weft__batcher_reads_cache(r) || (had > 0 && weft__kv_prefix_peek(known, r->root, r->tokens, n_max) <= had))
         return had;
     weft__kv_seq_trim(r->seq, 0);
-    return weft__kv_prefix_match(e->prefix, r->root, r->tokens, n_max, r->seq, NULL);
+    return weft__kv_prefix_match(known, r->root, r->tokens, n_max, r->seq, NULL);
 }
 
 static int32_t store_match(void *arg, void *user, int32_t n_max)
@@ -320,11 +417,11 @@ static weft_status store_reserve(void *arg, void *user, int32_t n_tokens, weft_e
 
 static int store_release(void *arg, void *user, weft__sched_release how)
 {
-    weft_engine *e = arg;
     batcher_request *r = user;
+    (void)arg;
     int32_t n = weft__kv_seq_length(r->seq);
     if (how != WEFT__SCHED_DETACHED && n > 0 && weft__batcher_feeds_cache(r)) {
-        n = weft__kv_prefix_insert(e->prefix, r->root, r->tokens, n, r->seq);
+        n = weft__kv_prefix_insert(r->cache->prefix, r->root, r->tokens, n, r->seq);
         if (how == WEFT__SCHED_FINISHED) r->n_kept = n;
     }
     if (how == WEFT__SCHED_PREEMPTED && n > 0) weft__batcher_swap_out(r);
@@ -360,5 +457,5 @@ void weft__batcher_publish(batcher_request *r)
     int32_t n = weft__kv_seq_length(r->seq), block = r->engine->block;
     if (n > r->n_prompt) n = r->n_prompt;
     n -= n % block; /* a page in parts would have to be copied before it is written on */
-    if (n > 0 && weft__batcher_feeds_cache(r)) weft__kv_prefix_insert(r->engine->prefix, r->root, r->tokens, n, r->seq);
+    if (n > 0 && weft__batcher_feeds_cache(r)) weft__kv_prefix_insert(r->cache->prefix, r->root, r->tokens, n, r->seq);
 }

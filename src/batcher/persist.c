@@ -15,16 +15,18 @@ static int worth_keeping(weft_engine *e, weft__kv_key root, const int32_t *token
            n - weft__kv_store_find(e->store, root, tokens, n) >= n / 4;
 }
 
-void weft__batcher_persist(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n)
+void weft__batcher_persist(batcher_request *r, int32_t n)
 {
-    if (!e->store || n < e->block || !worth_keeping(e, root, *tokens, n)) return;
+    weft_engine *e = r->engine;
+    if (!e->store || n < e->block || !worth_keeping(e, r->root, r->tokens, n)) return;
     if (e->persist.n == BATCHER_PERSISTS) { /* the oldest is the likeliest to have lost its pages */
         weft__free(e->persist.waiting[e->persist.first].tokens);
         e->persist.first = (e->persist.first + 1) % BATCHER_PERSISTS;
         e->persist.n--;
     }
-    e->persist.waiting[(e->persist.first + e->persist.n++) % BATCHER_PERSISTS] = (batcher_prefix){root, *tokens, n};
-    *tokens = NULL;
+    e->persist.waiting[(e->persist.first + e->persist.n++) % BATCHER_PERSISTS] =
+        (batcher_prefix){r->cache, r->root, r->tokens, n};
+    r->tokens = NULL;
 }
 
 int weft__batcher_n_persisting(const weft_engine *e)
@@ -54,7 +56,7 @@ static int next_to_keep(weft_engine *e, int stopping)
     e->persist.n--;
     if (stopping && !weft__kv_store_flush(e->store, e->params.disk_wait_ms))
         forget_waiting(e); /* else there is time, and room in its queue then */
-    k->n = weft__kv_prefix_peek(e->prefix, k->root, k->tokens, k->n);
+    k->n = weft__kv_prefix_peek(k->cache->prefix, k->root, k->tokens, k->n);
     return k->n > 0 && worth_keeping(e, k->root, k->tokens, k->n);
 }
 
@@ -71,8 +73,8 @@ void weft__batcher_persist_some(weft_engine *e, int stopping)
     int complete = 0;
     if (!weft__batcher_n_persisting(e)) return;
     if (k->tokens || next_to_keep(e, stopping)) {
-        weft_status st =
-            weft__batcher_copy_piece(e, k->root, k->tokens, &k->n, &e->persist.copied, &e->persist.at, &complete, NULL);
+        weft_status st = weft__batcher_copy_piece(e, k->cache, k->root, k->tokens, &k->n, &e->persist.copied,
+                                                  &e->persist.at, &complete, NULL);
         if (!st && !complete) return;
         if (!st)
             weft__kv_store_put(e->store, &e->persist.copied, NULL, NULL, NULL,

@@ -17,7 +17,8 @@ weft_status weft__batcher_shift_plan(const weft_engine *e, const weft_request_pa
     r->max_new = p->max_tokens < 0 || p->max_tokens > MOST_NEW ? MOST_NEW : p->max_tokens;
     r->n_most = e->params.n_ctx;
     for (int32_t g = 0; g < store.n_groups; g++)
-        while (r->n_most > p->n_tokens + 1 && store.pages(store.arg, g, r->n_most - 1) > store.capacity(store.arg, g))
+        while (r->n_most > p->n_tokens + 1 &&
+               store.pages(store.arg, r, g, r->n_most - 1) > store.capacity(store.arg, g))
             r->n_most--;
     weft_status st = weft__engine_shift_keep(p->n_keep, r->n_most, &r->n_keep, err);
     r->shift = (int64_t)p->n_tokens + r->max_new > r->n_most;

@@ -84,11 +84,24 @@ void weft__batcher_slot_read(void *arg, weft_status status, const char *message,
     pthread_mutex_unlock(&e->lock);
 }
 
+/* The type of which most of the tokens is known; the first one of several. */
+static batcher_cache *best_cache(weft_engine *e, const batcher_command *c)
+{
+    int32_t best = 0, most = -1;
+    for (int32_t i = 0; i < e->n_caches; i++) {
+        const int32_t n = weft__kv_prefix_peek(e->caches[i].prefix, c->root[i], c->tokens, c->n);
+        if (n > most) best = i, most = n;
+    }
+    return &e->caches[best];
+}
+
 /* A piece; *going: there are more to come. */
 static weft_status save(weft_engine *e, batcher_command *c, int *going)
 {
     int complete;
-    weft_status st = weft__batcher_copy_piece(e, c->root, c->tokens, &c->n, &c->snapshot, &c->at, &complete, &c->err);
+    if (!c->cache) c->cache = best_cache(e, c);
+    weft_status st = weft__batcher_copy_piece(e, c->cache, c->root[c->cache - e->caches], c->tokens, &c->n,
+                                              &c->snapshot, &c->at, &complete, &c->err);
     *going = !st && !complete;
     if (*going) return WEFT_OK;
     weft__kv_snapshot *s = c->snapshot; /* the command may be gone when the store has taken it */
@@ -196,17 +209,18 @@ static weft_status check_slot(const weft_engine *e, const char *name, weft_error
 weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *tokens, int32_t n, const char *name,
                              int32_t *n_saved, uint64_t *n_bytes, weft_error *err)
 {
-    weft__kv_key root;
+    weft__kv_key root[WEFT_KV_TYPES_MAX];
     *n_saved = 0;
     *n_bytes = 0;
     weft_status st = check_slot(e, name, err);
     if (!st && (n < 1 || n > WEFT__KV_SNAPSHOT_TOKENS)) st = weft_fail(err, WEFT_ARGUMENT, "%d tokens to save", n);
-    if (!st) st = weft__batcher_root(e, tenant ? tenant : "", NULL, &root, err);
+    for (int32_t i = 0; !st && i < e->n_caches; i++)
+        st = weft__batcher_root(e, &e->caches[i], tenant ? tenant : "", NULL, &root[i], err);
     if (st) return st;
     batcher_command *c = command_new(e, name, tokens, n);
     if (!c) return weft_fail(err, WEFT_NO_MEMORY, "no memory to save %d tokens", n);
     c->save = 1;
-    c->root = root;
+    memcpy(c->root, root, (size_t)e->n_caches * sizeof *root);
     pthread_mutex_lock(&e->lock);
     enqueue(c);
     pthread_mutex_unlock(&e->lock);

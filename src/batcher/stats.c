@@ -80,27 +80,37 @@ static void count_bytes(weft_engine *e, uint64_t pages)
 
 void weft__batcher_count_pages(weft_engine *e)
 {
-    int32_t all = 0, cached = 0, held = 0;
-    uint64_t bytes = 0, limit = 0;
+    int32_t all = 0, cached = 0, used = 0; /* in pages of the first type */
+    uint64_t bytes = 0, limit = 0, known = 0, evicted = 0;
     for (int32_t g = 0; g < e->model->graph->n_kv_groups; g++) {
-        const int32_t n = weft__kv_pool_held_pages(e->pool, g);
-        const weft_kv_binding *b = &weft__kv_pool_bindings(e->pool)[g];
-        all += b->n_pages;
-        bytes += (uint64_t)n * b->page_bytes;
-        limit += (uint64_t)(n + weft__kv_pool_free_pages(e->pool, g)) * b->page_bytes;
-        held += n;
-        cached += weft__kv_pool_idle_pages(e->pool, g);
+        const weft_kv_binding *first = &weft__kv_pool_bindings(e->caches[0].pool)[g];
+        const uint64_t most = weft__kv_pool_most_bytes(e->caches[0].pool, g);
+        uint64_t taken = 0, idle = 0;
+        for (int32_t i = 0; i < e->n_caches; i++) {
+            const uint64_t page_bytes = weft__kv_pool_bindings(e->caches[i].pool)[g].page_bytes;
+            taken += (uint64_t)weft__kv_pool_held_pages(e->caches[i].pool, g) * page_bytes;
+            idle += (uint64_t)weft__kv_pool_idle_pages(e->caches[i].pool, g) * page_bytes;
+        }
+        all += first->n_pages;
+        bytes += taken;
+        limit += taken > most ? taken : most;
+        used += (int32_t)((taken - idle + first->page_bytes - 1) / first->page_bytes);
+        cached += (int32_t)(idle / first->page_bytes);
+    }
+    for (int32_t i = 0; i < e->n_caches; i++) {
+        weft__kv_prefix_stats tree;
+        weft__kv_prefix_get_stats(e->caches[i].prefix, &tree);
+        known += (uint64_t)tree.n_tokens;
+        evicted += tree.n_evicted_pages;
     }
     weft__batcher_count_swap(e);
     count_bytes(e, bytes);
     e->stats.kv_pages = all;
     e->stats.kv_pages_cached = cached;
-    e->stats.kv_pages_used = held - cached;
-    e->stats.kv_limit_bytes = limit;
-    weft__kv_prefix_stats tree;
-    weft__kv_prefix_get_stats(e->prefix, &tree);
-    e->stats.prefix_tokens = (uint64_t)tree.n_tokens;
-    e->stats.prefix_evicted_pages = tree.n_evicted_pages;
+    e->stats.kv_pages_used = used;
+    e->stats.kv_limit_bytes = limit + weft__engine_drafter_page_limit(e->draft.model);
+    e->stats.prefix_tokens = known;
+    e->stats.prefix_evicted_pages = evicted;
 }
 
 void weft__batcher_count_persisting(weft_engine *e)

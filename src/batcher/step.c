@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* step.c: what the scheduler planned, as steps of the model. A plan is one step, unless more rows want logits than one
- * step gives (log-probabilities of prompts): then it is cut into several, which changes no bit. Nothing is allocated
+/* step.c: what the scheduler planned, as steps of the model. A plan is one step for each type of pages that it has rows
+ * of, unless more of them want logits than one step gives (log-probabilities of prompts): then it is cut into several,
+ * which changes no bit. Nothing is allocated
  * here but by the prefix tree, when prompts are read. Owner: the engine's thread. */
 #include "base/clock.h"
 #include "batcher/batcher.h"
@@ -36,12 +37,12 @@ static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t fr
     return position;
 }
 
-static weft_status run_model(weft_engine *e, weft_error *err)
+static weft_status run_model(weft_engine *e, const batcher_cache *cache, weft_error *err)
 {
     uint64_t begin = weft__clock_ns();
     for (int32_t i = 0; i < e->n_parts; i++) weft__batcher_stage(e->parts[i].r, BATCHER_COMPUTING, begin);
     weft__batcher_trace_begin(e);
-    weft_status st = weft__engine_step(e->model, &e->steps, weft__kv_pool_bindings(e->pool), e->logits, err);
+    weft_status st = weft__engine_step(e->model, &e->steps, weft__kv_pool_bindings(cache->pool), e->logits, err);
     uint64_t end = weft__clock_ns();
     for (int32_t i = 0; i < e->n_parts; i++) weft__batcher_stage(e->parts[i].r, BATCHER_WAITING, end);
     e->model_ns += end - begin;
@@ -156,30 +157,40 @@ static void use_parts(weft_engine *e)
         if (e->parts[i].n_draft) use_draft(e, &e->parts[i]);
 }
 
-/* One step of the model: rows of the items from `item` on, which begins at position `from`. Both move on. */
-static void step(weft_engine *e, const weft__sched_plan *plan, int32_t *item, int32_t *from)
+/* One step of the model: rows of the items of one type of pages from `item` on, which begins at position `from`. Both
+ * move on. */
+static void step(weft_engine *e, const weft__sched_plan *plan, const batcher_cache *cache, int32_t *item, int32_t *from)
 {
     weft_error err = {0};
     e->n_parts = 0;
     weft__graph_batch_clear(&e->steps.batch);
     while (*item < plan->n_items) {
         const weft__sched_item *it = &plan->items[*item];
-        *from = add_rows(e, it, *from);
-        if (*from < it->first + it->n) break;
+        if (((const batcher_request *)it->user)->cache == cache) {
+            *from = add_rows(e, it, *from);
+            if (*from < it->first + it->n) break;
+        }
         if (++*item < plan->n_items) *from = plan->items[*item].first;
     }
-    weft_status st = run_model(e, &err);
+    if (!e->n_parts) return;
+    weft_status st = run_model(e, cache, &err);
     for (int32_t i = 0; i < e->n_parts && st; i++) weft__batcher_fail(e->parts[i].r, st, err.message);
     if (!st) use_parts(e);
 }
 
 void weft__batcher_step(weft_engine *e, const weft__sched_plan *plan)
 {
-    int32_t item = 0, from = plan->items[0].first;
+    int32_t n_types = 0;
     e->mask_ns = 0;
-    while (item < plan->n_items) step(e, plan, &item, &from);
+    for (int32_t i = 0; i < e->n_caches; i++) {
+        int32_t item = 0, from = plan->items[0].first;
+        const uint64_t before = e->model_ns;
+        while (item < plan->n_items) step(e, plan, &e->caches[i], &item, &from);
+        n_types += e->model_ns > before;
+    }
     weft__batcher_swap_measure(e, plan);
-    if (e->draft.pool && !plan->n_prompt_rows) weft__draft_cost_saw(&e->draft.cost, plan->n_rows, e->model_ns);
+    if (e->draft.pool && !plan->n_prompt_rows && n_types == 1)
+        weft__draft_cost_saw(&e->draft.cost, plan->n_rows, e->model_ns);
     for (int32_t i = 0; i < plan->n_items; i++)
         if (!plan->items[i].decode) weft__batcher_publish(plan->items[i].user);
 }

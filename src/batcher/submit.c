@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* submit.c: a request from what the caller hands over to the scheduler's queue, or to those that wait for the disk; and
  * its end when the caller asks for it. Any thread. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -13,6 +14,7 @@
 static weft_status check_request(const weft_engine *e, const weft_request_params *p, weft_error *err)
 {
     int32_t n_vocab = e->model->hp.n_vocab;
+    if (e->params.rehearsal) return weft_fail(err, WEFT_STATE, "an engine of an outline takes no requests");
     if (!p->event) return weft_fail(err, WEFT_ARGUMENT, "a request without an event function");
     if (p->n_tokens < 1 || !p->tokens) return weft_fail(err, WEFT_ARGUMENT, "the prompt has no tokens");
     if (p->max_tokens < -1)
@@ -48,7 +50,7 @@ static weft_status check_request(const weft_engine *e, const weft_request_params
 }
 
 /* Tokens to generate at most; WEFT_LIMIT when prompt and answer can never be held. */
-static weft_status count_tokens(const weft_engine *e, const weft_request_params *p, int32_t *max_new, weft_error *err)
+static weft_status count_tokens(const weft_engine *e, const weft_request_params *p, batcher_request *r, weft_error *err)
 {
     int32_t n_ctx = e->params.n_ctx, wanted = p->embedding ? 0 : p->max_tokens, least = wanted != 0,
             cut = wanted < 0 || p->cut_to_fit || p->shift;
@@ -58,20 +60,31 @@ static weft_status count_tokens(const weft_engine *e, const weft_request_params 
     if (wanted > n_ctx - p->n_tokens && !cut)
         return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt and max_tokens %d exceed the context of %d tokens",
                          p->n_tokens, wanted, n_ctx);
+    int32_t *max_new = &r->max_new;
     *max_new = wanted < 0 || wanted > n_ctx - p->n_tokens ? n_ctx - p->n_tokens : wanted;
     weft__sched_store store = weft__batcher_store((weft_engine *)(uintptr_t)e);
     for (int32_t g = 0; g < store.n_groups; g++) {
-        int64_t capacity = store.capacity(store.arg, g);
+        const int64_t capacity = store.capacity(store.arg, g), unit = weft__batcher_units(e, r->cache->pool, g, 1);
         /* Until the pages are full, unless just as many are wanted. */
-        while (cut && *max_new > 1 && store.pages(store.arg, g, p->n_tokens + *max_new - 1) > capacity) (*max_new)--;
-        int64_t pages = store.pages(store.arg, g, p->n_tokens + (*max_new > 0 ? *max_new - 1 : 0));
+        while (cut && *max_new > 1 && store.pages(store.arg, r, g, p->n_tokens + *max_new - 1) > capacity) (*max_new)--;
+        const int64_t pages = store.pages(store.arg, r, g, p->n_tokens + (*max_new > 0 ? *max_new - 1 : 0));
         if (pages > capacity)
             return weft_fail(err, WEFT_LIMIT,
                              "%d tokens of prompt and %d to generate need %lld KV pages; there are %lld: ask for "
                              "fewer, or give the engine more",
-                             p->n_tokens, *max_new, (long long)pages, (long long)capacity);
+                             p->n_tokens, *max_new, (long long)(pages / unit), (long long)(capacity / unit));
     }
     return WEFT_OK;
+}
+
+static weft_status refuse_type(const weft_engine *e, uint32_t dtype, weft_error *err)
+{
+    char asked[WEFT_KV_NAME_MAX], name[WEFT_KV_NAME_MAX], all[WEFT_KV_TYPES_MAX * (WEFT_KV_NAME_MAX + 2)] = "";
+    for (int32_t i = 0, at = 0; i < e->n_caches; i++)
+        at += snprintf(all + at, sizeof all - (size_t)at, "%s%s", i ? ", " : "",
+                       weft_kv_type_name(e->caches[i].dtype, name));
+    return weft_fail(err, WEFT_ARGUMENT, "keys and values in %s: this engine has %s", weft_kv_type_name(dtype, asked),
+                     all);
 }
 
 /* Copies what was asked for into a record that no other thread sees. */
@@ -99,10 +112,12 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, batcher_r
                            .tenant = weft__hash(tenant, strlen(tenant)),
                            .end_token = -1,
                            .finish = WEFT_FINISH_END};
-    weft_status st = count_tokens(e, p, &r->max_new, err);
+    r->cache = weft__batcher_cache(e, p->kv_dtype);
+    if (!r->cache) return refuse_type(e, p->kv_dtype, err);
+    weft_status st = count_tokens(e, p, r, err);
     if (!st) st = weft__batcher_shift_plan(e, p, r, err);
     if (!st) st = weft__batcher_lease(e, p, r, err);
-    if (!st) st = weft__batcher_root(e, tenant, r->lease, &r->root, err);
+    if (!st) st = weft__batcher_root(e, r->cache, tenant, r->lease, &r->root, err);
     if (!st) st = weft__batcher_draft_ask(e, p, r, err);
     if (st) return st;
     if (p->deadline_ms)
@@ -121,7 +136,7 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, batcher_r
     r->sampling.nameless = e->vocab.nameless;
     r->sampling.n_nameless = e->vocab.n_nameless;
     if (p->grammar) r->grammar = weft_grammar_retain(p->grammar);
-    return weft__kv_seq_create(e->pool, (int32_t)room, &r->seq, err);
+    return weft__kv_seq_create(r->cache->pool, (int32_t)room, &r->seq, err);
 }
 
 static void append_pending(weft_engine *e, int32_t i)

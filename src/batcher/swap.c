@@ -22,8 +22,8 @@ weft_status weft__batcher_open_swap(weft_engine *e, weft_error *err)
 {
     const uint64_t most = weft__kv_store_swap_most(e->store);
     if (e->params.swap == WEFT_SWAP_OFF) return WEFT_OK;
-    return weft__kv_swap_create(e->pool, e->store, e->params.swap_bytes ? e->params.swap_bytes : most, on_news, e,
-                                &e->swap.pages, err);
+    return weft__kv_swap_create(e->caches[0].pool, e->store, e->params.swap_bytes ? e->params.swap_bytes : most,
+                                on_news, e, &e->swap.pages, err);
 }
 
 void weft__batcher_swap_measure(weft_engine *e, const weft__sched_plan *plan)

@@ -115,7 +115,7 @@ static void tell_finished(weft_engine *e, batcher_request *r)
     }
     event.n_predicted = event.drafted[WEFT_DRAFTER_PREDICTION];
     weft__batcher_draft_end(r);
-    weft__batcher_persist(e, r->root, &r->tokens, r->n_kept);
+    weft__batcher_persist(r, r->n_kept);
     pthread_mutex_lock(&e->lock);
     weft__batcher_count_finished(e, event.finish);
     weft__batcher_count_persisting(e);
@@ -252,7 +252,8 @@ void *weft__batcher_thread(void *arg)
         int busy = plan->n_items > 0, stopping = e->stop;
         weft__batcher_count_pages(e);
         pthread_mutex_unlock(&e->lock);
-        if (evicted) weft__kv_pool_give_back(e->pool);
+        if (evicted) weft__kv_pool_give_back(e->caches[0].pool);
+        if (evicted) weft__engine_drafter_give_back(e->draft.model);
         tell_all(e);
         const uint64_t step_ns = busy ? thread_run(e, plan) : 0;
         if (!busy || weft__batcher_persist_due(e)) weft__batcher_persist_some(e, stopping);

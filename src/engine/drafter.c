@@ -119,10 +119,16 @@ static int32_t ctx_of(const weft_model *model, int32_t n_ctx)
     return n_ctx < model->hp.n_ctx_max ? n_ctx : model->hp.n_ctx_max;
 }
 
+/* Of one text. */
+static int32_t least_pages(const weft_model *model, const weft_kv_group *g, int32_t n_ctx)
+{
+    return weft__kv_pages_needed(g, ctx_of(model, n_ctx), model->max_rows);
+}
+
 static int64_t pages_of(const weft_model *model, const weft_kv_group *g, const weft__engine_drafter_params *p)
 {
     const int64_t pages = (p->n_kv_tokens + g->page_tokens - 1) / g->page_tokens;
-    const int64_t one = weft__kv_pages_needed(g, ctx_of(model, p->n_ctx), model->max_rows), all = one * p->n_texts;
+    const int64_t one = least_pages(model, g, p->n_ctx), all = one * p->n_texts;
     if (g->window > 0 && all < pages) return all;
     return pages > one ? pages : one;
 }
@@ -203,6 +209,18 @@ uint64_t weft__engine_drafter_page_bytes(const weft__engine_drafter *d)
     return bytes;
 }
 
+uint64_t weft__engine_drafter_page_limit(const weft__engine_drafter *d)
+{
+    uint64_t bytes = 0;
+    for (int32_t g = 0; d && g < d->model->graph->n_kv_groups; g++) {
+        const uint64_t most = weft__kv_pool_most_bytes(d->pool, g),
+                       held = (uint64_t)weft__kv_pool_held_pages(d->pool, g) *
+                              weft__kv_pool_bindings(d->pool)[g].page_bytes;
+        bytes += held > most ? held : most;
+    }
+    return bytes;
+}
+
 uint64_t weft__engine_drafter_page_bytes_most(const weft_model *model, const weft__engine_drafter_params *p)
 {
     uint64_t bytes = 0, one;
@@ -210,6 +228,31 @@ uint64_t weft__engine_drafter_page_bytes_most(const weft_model *model, const wef
         if (weft__kv_page_bytes(&model->graph->kv_groups[g], p->kv_dtype, &one))
             bytes += one * (uint64_t)pages_of(model, &model->graph->kv_groups[g], p);
     return bytes;
+}
+
+uint64_t weft__engine_drafter_page_bytes_least(const weft_model *model, const weft__engine_drafter_params *p)
+{
+    uint64_t bytes = 0, one;
+    for (int32_t g = 0; g < model->graph->n_kv_groups; g++)
+        if (weft__kv_page_bytes(&model->graph->kv_groups[g], p->kv_dtype, &one))
+            bytes += one * (uint64_t)least_pages(model, &model->graph->kv_groups[g], p->n_ctx);
+    return bytes;
+}
+
+int weft__engine_drafter_limit(weft__engine_drafter *d, double part)
+{
+    int evicted = 0;
+    for (int32_t g = 0; d && g < d->model->graph->n_kv_groups; g++) {
+        const int32_t all = weft__kv_pool_bindings(d->pool)[g].n_pages;
+        const int32_t least = least_pages(d->model, &d->model->graph->kv_groups[g], d->n_ctx);
+        evicted |= weft__kv_pool_limit(d->pool, g, least + (int32_t)(part * (all - least))) > 0;
+    }
+    return evicted;
+}
+
+void weft__engine_drafter_give_back(weft__engine_drafter *d)
+{
+    if (d) weft__kv_pool_give_back(d->pool);
 }
 
 uint64_t weft__engine_drafter_scratch(const weft__engine_drafter *d)

@@ -38,11 +38,16 @@ double weft__engine_drafter_gain(const weft_model *target, const weft_model *mod
 weft_status weft__engine_drafter_new(const weft_model *target, weft_model *model, const weft__engine_drafter_params *p,
                                      weft__engine_drafter **out, weft_error *err);
 void weft__engine_drafter_free(weft__engine_drafter **d);
-/* Bytes of pages that are held, and of all else; NULL: 0. */
+/* Bytes of pages that are held, that may be held now (or are, where that is more), and of all else; NULL: 0. */
 uint64_t weft__engine_drafter_page_bytes(const weft__engine_drafter *d);
+uint64_t weft__engine_drafter_page_limit(const weft__engine_drafter *d);
 uint64_t weft__engine_drafter_scratch(const weft__engine_drafter *d);
-/* The most that its pages take, and what a text of n_ctx tokens takes beside them. */
+/* The most that its pages take, those of one text alone, and what a text of n_ctx tokens takes beside them. */
 uint64_t weft__engine_drafter_page_bytes_most(const weft_model *model, const weft__engine_drafter_params *p);
+uint64_t weft__engine_drafter_page_bytes_least(const weft_model *model, const weft__engine_drafter_params *p);
+/* Of the pages beyond those of one text it has this part from now on, 0 to 1. 1: some were evicted. */
+int weft__engine_drafter_limit(weft__engine_drafter *d, double part);
+void weft__engine_drafter_give_back(weft__engine_drafter *d);
 uint64_t weft__engine_drafter_text_bytes(int32_t n_ctx);
 
 /* An empty text of at most n_ctx tokens. root: of the prefix tree, where it may read and feed it; NULL: it may not.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/params.h"
 #include "base/sha256.h"
@@ -111,26 +112,13 @@ static weft_status open_file(const weft_push_file *given, push_file *f, weft_err
 
 /* ---- text that is sent ---- */
 
-static void put_base64(weft__strbuf *t, const uint8_t *p, size_t n)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n; i += 3) {
-        const uint32_t v =
-            (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0) | (i + 2 < n ? p[i + 2] : 0);
-        weft__strbuf_putc(t, digits[v >> 18]);
-        weft__strbuf_putc(t, digits[v >> 12 & 63]);
-        weft__strbuf_putc(t, i + 1 < n ? digits[v >> 6 & 63] : '=');
-        weft__strbuf_putc(t, i + 2 < n ? digits[v & 63] : '=');
-    }
-}
-
 /* n bytes of a file from its beginning, as base64. */
 static weft_status put_bytes(weft__strbuf *t, const push_file *f, uint64_t n, weft_error *err)
 {
     uint8_t *bytes = weft__alloc((size_t)n + 1);
     if (!bytes) return weft_fail(err, WEFT_NO_MEMORY, "no memory to send %s", f->name);
     weft_status st = push_read(f, 0, bytes, (size_t)n, err);
-    if (!st) put_base64(t, bytes, (size_t)n);
+    if (!st) weft__base64_put(t, bytes, (size_t)n);
     weft__free(bytes);
     return st;
 }

@@ -19,20 +19,31 @@ typedef struct weft__kv_seq weft__kv_seq;
 weft_status weft__kv_pool_create(const weft_kv_group *groups, int n_groups, const int32_t *n_pages, uint32_t dtype,
                                  weft__kv_pool **out, weft_error *err);
 void weft__kv_pool_destroy(weft__kv_pool **pool);
+/* From now on the pages of `pool`, of which none was taken yet, take memory that those of `first`, and of all that
+ * joined it, leave, and the other way round: in each group as many bytes together as the pages of `first` have, or its
+ * limit. Groups are the same, types are not. What one of them has free, the others may take; where nothing is free, the
+ * one with most idle bytes gives way. All of them are destroyed together. WEFT_ARGUMENT: other groups. */
+weft_status weft__kv_pool_join(weft__kv_pool *pool, weft__kv_pool *first, weft_error *err);
 const weft_kv_binding *weft__kv_pool_bindings(const weft__kv_pool *pool); /* [n_groups] */
 /* Pages that may be taken without evicting. */
 int32_t weft__kv_pool_free_pages(const weft__kv_pool *pool, int group);
 /* Pages that sequences or the prefix tree hold; those of them that the tree holds alone. */
 int32_t weft__kv_pool_held_pages(const weft__kv_pool *pool, int group);
 int32_t weft__kv_pool_idle_pages(const weft__kv_pool *pool, int group);
-/* At most n_pages of the group are held from now on, from 1 to all there are. Those beyond it go as soon as the tree
- * holds them alone: with this call, or with the next one after they became idle. Returns how many were evicted. */
+/* At most n_pages of the group are held from now on, from 1 to all there are; or as many bytes, of all that joined this
+ * one. Those beyond it go as soon as the tree holds them alone: with this call, or with the next one after they became
+ * idle. Returns how many were evicted. */
 int32_t weft__kv_pool_limit(weft__kv_pool *pool, int group, int32_t n_pages);
-/* Gives the memory of all free pages back to the system; what takes them later waits for it again. */
+/* Gives the memory of all free pages, of those that joined as well, back to the system; what takes them later waits for
+ * it again. */
 void weft__kv_pool_give_back(weft__kv_pool *pool);
-/* Pages that are free, or would be after evicting everything that the prefix tree alone holds. Exact, for all groups at
- * once, and O(1): a reserve that needs no more than this in every group succeeds. What admission counts with. */
+/* Pages that are free, or would be after evicting everything that prefix trees alone hold. Exact, for all groups at
+ * once, and O(pools that share): a reserve that needs no more than this in every group succeeds. What admission counts
+ * with. The same in bytes, of any of the pools that share. */
 int32_t weft__kv_pool_available_pages(const weft__kv_pool *pool, int group);
+uint64_t weft__kv_pool_available_bytes(const weft__kv_pool *pool, int group);
+/* What pages of a group take at most now, of all pools that share. */
+uint64_t weft__kv_pool_most_bytes(const weft__kv_pool *pool, int group);
 /* The system gives a page its memory when it is first written, and the writer waits for it: long where a virtual
  * machine has to ask its host, and a step may begin many pages (docs/tuning.md). Lets one page have it that was never
  * taken, of a group in which fewer than n_ahead such pages do. 0: there is none. */

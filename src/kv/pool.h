@@ -15,21 +15,24 @@ struct weft__kv_group_pool {
     int32_t *count; /* references per page */
     int32_t *free;  /* stack of free pages; those that were never taken lie at its bottom, the lowest on top */
     int32_t n_free;
-    int32_t n_withheld;     /* free pages, or such as become free, that nobody gets (weft__kv_pool_limit) */
-    int32_t n_used, n_warm; /* pages [0, n_used) were taken before; [0, n_warm) are in memory, n_used <= n_warm */
-    void **owner;           /* per page: the tree's node, or NULL */
-    int32_t *next, *prev;   /* per page: neighbours in the list of idle pages; -1 at its ends */
+    uint64_t most_bytes;    /* of the first pool of those that share: what pages of all of them take at most */
+    int32_t n_used, n_warm; /* pages [0, n_used) were taken before; [0, n_warm) were in memory once, n_used <= n_warm */
+    uint8_t *in_memory;     /* per page */
+    int32_t n_in_memory;
+    void **owner;         /* per page: the tree's node, or NULL */
+    int32_t *next, *prev; /* per page: neighbours in the list of idle pages; -1 at its ends */
     int32_t idle_head, idle_tail, n_idle;
 };
 
-/* The tree gives a page up: it still holds what it held, for the time of this call. */
-typedef void (*weft__kv_leaving)(void *arg, int group, int32_t page);
+/* The tree of that pool gives a page up: it still holds what it held, for the time of this call. */
+typedef void (*weft__kv_leaving)(void *arg, const weft__kv_pool *pool, int group, int32_t page);
 
 /* Frees at least one page of the group, or returns 0 when there is nothing to evict. */
 typedef int (*weft__kv_reclaim)(void *arg, int group);
 
 struct weft__kv_pool {
     int n_groups;
+    weft__kv_pool *first, *next; /* those that share memory: the first one, and the next, or NULL */
     struct weft__kv_group_pool *groups;
     weft_kv_binding *bindings;
     weft__kv_reclaim reclaim; /* NULL: none */

@@ -234,6 +234,12 @@ void weft__kv_snapshot_seal(weft__kv_snapshot *s)
     head->head_sum = head_sum(head, s->bytes + sizeof *head);
 }
 
+int weft__kv_layout_is_of(const weft__kv_layout *layout, const weft__kv_snapshot_head *head)
+{
+    return !memcmp(&head->model, &layout->model, sizeof head->model) && head->layout == layout->digest &&
+           head->n_groups == layout->n_groups;
+}
+
 weft_status weft__kv_snapshot_check_head(const weft__kv_snapshot_head *head, uint64_t n_bytes,
                                          const weft__kv_layout *layout, weft_error *err)
 {
@@ -242,8 +248,8 @@ weft_status weft__kv_snapshot_check_head(const weft__kv_snapshot_head *head, uin
     if (head->version != WEFT__KV_SNAPSHOT_VERSION)
         return weft_fail(err, WEFT_UNSUPPORTED, "saved pages of version %u; this build has %d", head->version,
                          WEFT__KV_SNAPSHOT_VERSION);
-    int foreign = memcmp(&head->model, &layout->model, sizeof head->model) || head->layout != layout->digest ||
-                  head->n_groups != layout->n_groups;
+    while (layout->next && !weft__kv_layout_is_of(layout, head)) layout = layout->next;
+    const int foreign = !weft__kv_layout_is_of(layout, head);
     if (head->n_tokens < 1 || head->n_tokens > WEFT__KV_SNAPSHOT_TOKENS || head->n_bytes != n_bytes ||
         weft__kv_snapshot_body_at(head->n_tokens) > n_bytes || (!foreign && size_of(layout, head->n_tokens) != n_bytes))
         return weft_fail(err, WEFT_FORMAT, "saved pages of %d tokens in %llu bytes: truncated or damaged",

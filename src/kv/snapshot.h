@@ -23,6 +23,8 @@ typedef struct weft__kv_layout {
     weft_kv_group group[WEFT__KV_SNAPSHOT_GROUPS];
     uint64_t page_bytes[WEFT__KV_SNAPSHOT_GROUPS];
     uint64_t digest; /* of groups, page sizes and the KV type */
+    /* Of pages of another type in the same groups, whose files are as good; NULL: there is none. Borrowed. */
+    const struct weft__kv_layout *next;
 } weft__kv_layout;
 
 typedef struct weft__kv_snapshot_head {
@@ -43,7 +45,7 @@ typedef struct weft__kv_snapshot {
     unsigned char *bytes; /* [n_bytes], 64-byte aligned */
 } weft__kv_snapshot;
 
-/* WEFT_UNSUPPORTED: more than WEFT__KV_SNAPSHOT_GROUPS groups. */
+/* Without others. WEFT_UNSUPPORTED: more than WEFT__KV_SNAPSHOT_GROUPS groups. */
 weft_status weft__kv_layout_of(const weft__kv_pool *pool, weft__kv_key model, weft__kv_layout *out, weft_error *err);
 
 /* Of the longest prefix of n_tokens tokens that a snapshot of them serves when only the first n count: n, or 0 when it
@@ -72,6 +74,9 @@ weft_status weft__kv_snapshot_load_some(const weft__kv_snapshot *s, const weft__
 int32_t weft__kv_snapshot_match(const weft__kv_snapshot *s, const weft__kv_layout *layout, weft__kv_key root,
                                 const int32_t *tokens, int32_t n);
 
+/* Has a file with this head pages of that layout, not of another one? */
+int weft__kv_layout_is_of(const weft__kv_layout *layout, const weft__kv_snapshot_head *head);
+
 const weft__kv_snapshot_head *weft__kv_snapshot_head_of(const weft__kv_snapshot *s);
 const int32_t *weft__kv_snapshot_tokens(const weft__kv_snapshot *s);
 
@@ -84,7 +89,7 @@ void weft__kv_snapshot_seal(weft__kv_snapshot *s);
 uint64_t weft__kv_snapshot_body_at(int32_t n_tokens);
 /* Checks a head of a file of n_bytes bytes, without tokens and sums: afterwards n_tokens can be trusted as a size. Any
  * bytes may be given. WEFT_FORMAT (damaged, truncated), WEFT_UNSUPPORTED (another version), WEFT_STATE (another model
- * or layout). */
+ * or layout, and that of no `next`). */
 weft_status weft__kv_snapshot_check_head(const weft__kv_snapshot_head *head, uint64_t n_bytes,
                                          const weft__kv_layout *layout, weft_error *err);
 /* The sum over head and tokens; `tokens` with their padding, body_at - sizeof head bytes. WEFT_FORMAT. */

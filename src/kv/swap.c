@@ -28,32 +28,32 @@ int weft__kv_swap_pays(double bytes_per_token, double bytes_per_second, double t
     return bytes_per_second <= 0 || tokens_per_second <= 0 || bytes_per_token * tokens_per_second < bytes_per_second;
 }
 
-static double bytes_per_token(const weft__kv_swap *w, const weft__kv_seq *seq)
+static double bytes_per_token(const weft__kv_seq *seq)
 {
     uint64_t bytes = 0;
-    for (int g = 0; g < w->pool->n_groups; g++)
-        bytes += (uint64_t)(seq->n_pages[g] - seq->n_gone[g]) * w->pool->bindings[g].page_bytes;
+    for (int g = 0; g < seq->pool->n_groups; g++)
+        bytes += (uint64_t)(seq->n_pages[g] - seq->n_gone[g]) * seq->pool->bindings[g].page_bytes;
     return (double)bytes / seq->length;
 }
 
 int weft__kv_swap_wants(weft__kv_swap *w, const weft__kv_seq *seq, double tokens_per_second)
 {
     if (!w->n_slots || seq->length < 1) return 0;
-    return weft__kv_swap_pays(bytes_per_token(w, seq), measured(w), tokens_per_second) ||
+    return weft__kv_swap_pays(bytes_per_token(seq), measured(w), tokens_per_second) ||
            ++w->n_declined % WEFT__KV_SWAP_PROBE == 0;
 }
 
 /* The tree lets a page go: those that are parked with it go on without. */
-static void on_leaving(void *arg, int group, int32_t page)
+static void on_leaving(void *arg, const weft__kv_pool *pool, int group, int32_t page)
 {
     weft__kv_swap *w = arg;
     weft__kv_swap_page *out = NULL;
     int tried = 0;
     for (weft__kv_parked *k = w->parked; k; k = k->next)
-        for (int32_t i = 0; i < k->end[group] - k->first[group]; i++) {
+        for (int32_t i = 0; k->pool == pool && i < k->end[group] - k->first[group]; i++) {
             weft__kv_swap_entry *e = &k->entry[group][i];
             if (e->page != page) continue;
-            if (!tried) out = weft__kv_swap_copy_out(w, group, page), tried = 1;
+            if (!tried) out = weft__kv_swap_copy_out(w, pool, group, page), tried = 1;
             else if (out) out->n_holders++;
             e->page = -1;
             e->out = out;
@@ -63,11 +63,12 @@ static void on_leaving(void *arg, int group, int32_t page)
 
 /* ---- parking ---- */
 
-static int make_entries(weft__kv_swap *w, weft__kv_parked *k, const weft__kv_seq *seq)
+static int make_entries(weft__kv_parked *k, const weft__kv_seq *seq)
 {
     k->n = seq->length;
-    for (int g = 0; g < w->pool->n_groups; g++) {
-        const weft_kv_group *spec = &w->pool->groups[g].spec;
+    k->pool = seq->pool;
+    for (int g = 0; g < k->pool->n_groups; g++) {
+        const weft_kv_group *spec = &k->pool->groups[g].spec;
         k->first[g] = weft__kv_first_entry(spec, k->n);
         k->end[g] = weft__kv_entries(spec, k->n);
         k->entry[g] = weft__alloc_zero((size_t)(k->end[g] - k->first[g]), sizeof *k->entry[g]);
@@ -91,7 +92,7 @@ weft__kv_parked *weft__kv_swap_park(weft__kv_swap *w, const weft__kv_seq *seq)
     if (seq->length < 1 || !weft__kv_seq_continues(seq, seq->length)) return NULL;
     weft__kv_parked *k = weft__alloc_zero(1, sizeof *k);
     if (!k) return NULL;
-    if (!make_entries(w, k, seq)) {
+    if (!make_entries(k, seq)) {
         free_parked(w, k);
         return NULL;
     }
@@ -99,8 +100,8 @@ weft__kv_parked *weft__kv_swap_park(weft__kv_swap *w, const weft__kv_seq *seq)
         for (int32_t i = k->first[g]; i < k->end[g]; i++) {
             weft__kv_swap_entry *e = &k->entry[g][i - k->first[g]];
             e->page = seq->pages[g][i];
-            if (w->pool->groups[g].owner[e->page]) continue;
-            e->out = weft__kv_swap_copy_out(w, g, e->page);
+            if (k->pool->groups[g].owner[e->page]) continue;
+            e->out = weft__kv_swap_copy_out(w, k->pool, g, e->page);
             e->page = -1;
         }
     k->next = w->parked;
@@ -151,21 +152,22 @@ int32_t weft__kv_swap_has(const weft__kv_swap *w, const weft__kv_parked *k, int3
 }
 
 /* What stands in the tree is shared, but for a page that the sequence will write on: that is copied. 0: no page. */
-static int fill_from_tree(weft__kv_swap *w, weft__kv_seq *seq, int g, int32_t i, int32_t from)
+static int fill_from_tree(weft__kv_seq *seq, int g, int32_t i, int32_t from)
 {
-    const uint64_t n_bytes = w->pool->bindings[g].page_bytes;
-    const int32_t page = weft__kv_page_take(w->pool, g);
-    if (page >= 0) memcpy(weft__kv_page_data(w->pool, g, page), weft__kv_page_data(w->pool, g, from), (size_t)n_bytes);
-    weft__kv_page_release(w->pool, g, from);
+    const uint64_t n_bytes = seq->pool->bindings[g].page_bytes;
+    const int32_t page = weft__kv_page_take(seq->pool, g);
+    if (page >= 0)
+        memcpy(weft__kv_page_data(seq->pool, g, page), weft__kv_page_data(seq->pool, g, from), (size_t)n_bytes);
+    weft__kv_page_release(seq->pool, g, from);
     seq->pages[g][i] = page;
     return page >= 0;
 }
 
 /* Holds what the tree has, before pages are taken: taking may evict. */
-static void hold_from_tree(weft__kv_swap *w, weft__kv_parked *k, weft__kv_seq *seq, int32_t n)
+static void hold_from_tree(weft__kv_parked *k, weft__kv_seq *seq, int32_t n)
 {
-    for (int g = 0; g < w->pool->n_groups; g++) {
-        const weft_kv_group *spec = &w->pool->groups[g].spec;
+    for (int g = 0; g < seq->pool->n_groups; g++) {
+        const weft_kv_group *spec = &seq->pool->groups[g].spec;
         const int32_t first = weft__kv_first_entry(spec, n), end = weft__kv_entries(spec, n);
         seq->n_gone[g] = first;
         seq->n_pages[g] = end;
@@ -175,24 +177,25 @@ static void hold_from_tree(weft__kv_swap *w, weft__kv_parked *k, weft__kv_seq *s
             e->asked = 0;
             e->filled = e->page >= 0;
             seq->pages[g][i] = e->page;
-            if (e->filled) weft__kv_page_retain(w->pool, g, e->page);
+            if (e->filled) weft__kv_page_retain(seq->pool, g, e->page);
         }
     }
 }
 
-static int take_pages(weft__kv_swap *w, weft__kv_parked *k, weft__kv_seq *seq, int32_t n)
+static int take_pages(weft__kv_parked *k, weft__kv_seq *seq, int32_t n)
 {
+    weft__kv_pool *pool = seq->pool;
     int ok = 1;
-    for (int g = 0; g < w->pool->n_groups && ok; g++) {
-        const weft_kv_group *spec = &w->pool->groups[g].spec;
+    for (int g = 0; g < pool->n_groups && ok; g++) {
+        const weft_kv_group *spec = &pool->groups[g].spec;
         const int32_t end = seq->n_pages[g];
         for (int32_t i = seq->n_gone[g]; i < end && ok; i++) {
             const weft__kv_swap_entry *e = &k->entry[g][i - k->first[g]];
             const int whole = (i + 1) * spec->page_tokens <= n;
-            if (e->filled && !whole) ok = fill_from_tree(w, seq, g, i, seq->pages[g][i]);
-            else if (!e->filled) ok = (seq->pages[g][i] = weft__kv_page_take(w->pool, g)) >= 0;
+            if (e->filled && !whole) ok = fill_from_tree(seq, g, i, seq->pages[g][i]);
+            else if (!e->filled) ok = (seq->pages[g][i] = weft__kv_page_take(pool, g)) >= 0;
             k->n_missing += !e->filled;
-            k->n_bytes += e->filled ? 0 : w->pool->bindings[g].page_bytes;
+            k->n_bytes += e->filled ? 0 : pool->bindings[g].page_bytes;
         }
     }
     return ok;
@@ -204,8 +207,8 @@ int weft__kv_swap_begin(weft__kv_swap *w, weft__kv_parked *k, weft__kv_seq *seq,
     k->n_missing = k->lost = 0;
     k->n_bytes = 0;
     k->begun_ns = k->came_ns = weft__clock_ns();
-    hold_from_tree(w, k, seq, n);
-    if (!take_pages(w, k, seq, n)) {
+    hold_from_tree(k, seq, n);
+    if (!take_pages(k, seq, n)) {
         weft__kv_seq_trim(seq, 0);
         return 0;
     }
@@ -278,8 +281,9 @@ weft_status weft__kv_swap_create(weft__kv_pool *pool, weft__kv_store *store, uin
     w->news = news;
     w->arg = arg;
     w->seed = weft__rng_entropy();
-    for (int g = 0; g < pool->n_groups; g++)
-        if (pool->bindings[g].page_bytes > w->slot_bytes) w->slot_bytes = pool->bindings[g].page_bytes;
+    for (const weft__kv_pool *p = pool; p; p = p->next)
+        for (int g = 0; g < p->n_groups; g++)
+            if (p->bindings[g].page_bytes > w->slot_bytes) w->slot_bytes = p->bindings[g].page_bytes;
     w->slot_bytes = (w->slot_bytes + 4095) & ~(uint64_t)4095;
     w->n_slots = (int64_t)(limit / w->slot_bytes);
     w->stats.limit_bytes = (uint64_t)w->n_slots * w->slot_bytes;
@@ -288,8 +292,10 @@ weft_status weft__kv_swap_create(weft__kv_pool *pool, weft__kv_store *store, uin
         weft__kv_swap_destroy(&w);
         return st;
     }
-    pool->leaving = on_leaving;
-    pool->leaving_arg = w;
+    for (weft__kv_pool *p = pool; p; p = p->next) {
+        p->leaving = on_leaving;
+        p->leaving_arg = w;
+    }
     *out = w;
     return WEFT_OK;
 }
@@ -298,7 +304,7 @@ void weft__kv_swap_destroy(weft__kv_swap **swap)
 {
     weft__kv_swap *w = *swap;
     if (!w) return;
-    w->pool->leaving = NULL;
+    for (weft__kv_pool *p = w->pool; p; p = p->next) p->leaving = NULL;
     weft__kv_swap_close(w);
     weft__free(w->free);
     pthread_mutex_destroy(&w->lock);

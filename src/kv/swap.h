@@ -44,9 +44,9 @@ typedef struct weft__kv_swap_stats {
     double bytes_per_second;          /* the rule's; 0: not known yet */
 } weft__kv_swap_stats;
 
-/* Over a pool and the store of its pages, with at most limit bytes on the disk. news: pages have come or gone (the
- * store's thread; it must not wait). WEFT_ARGUMENT (limit), WEFT_IO, WEFT_NO_MEMORY. Pool and store outlive it: but the
- * store is closed first, as it calls back. */
+/* Over a pool, those that joined it, and the store of their pages, with at most limit bytes on the disk. news: pages
+ * have come or gone (the store's thread; it must not wait). WEFT_ARGUMENT (limit), WEFT_IO, WEFT_NO_MEMORY. Pool and
+ * store outlive it: but the store is closed first, as it calls back. */
 weft_status weft__kv_swap_create(weft__kv_pool *pool, weft__kv_store *store, uint64_t limit, void (*news)(void *arg),
                                  void *arg, weft__kv_swap **out, weft_error *err);
 /* After the store was closed; nothing is parked. NULL is fine. */

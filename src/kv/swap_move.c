@@ -83,9 +83,9 @@ static void free_move(weft__kv_swap *w, weft__kv_swap_move *m)
     weft__free(m);
 }
 
-weft__kv_swap_page *weft__kv_swap_copy_out(weft__kv_swap *w, int group, int32_t page)
+weft__kv_swap_page *weft__kv_swap_copy_out(weft__kv_swap *w, const weft__kv_pool *pool, int group, int32_t page)
 {
-    const uint64_t n_bytes = w->pool->bindings[group].page_bytes;
+    const uint64_t n_bytes = pool->bindings[group].page_bytes;
     weft__kv_swap_page *p = weft__alloc_zero(1, sizeof *p);
     if (!p) return NULL;
     p->n_holders = 1;
@@ -95,7 +95,7 @@ weft__kv_swap_page *weft__kv_swap_copy_out(weft__kv_swap *w, int group, int32_t 
     if (m && p->slot >= 0) {
         m->io->at = (uint64_t)p->slot * w->slot_bytes;
         m->io->seed = p->seed = ++w->seed;
-        memcpy(m->io->bytes, weft__kv_page_data(w->pool, group, page), (size_t)n_bytes);
+        memcpy(m->io->bytes, weft__kv_page_data(pool, group, page), (size_t)n_bytes);
         p->io = m->io;
         if (weft__kv_store_swap_out(w->store, m->io)) {
             w->stats.staged_bytes += n_bytes;
@@ -175,8 +175,8 @@ static void take_done(weft__kv_swap *w)
 /* Bytes of an entry into the sequence's page; returns how many. */
 static uint64_t fill(weft__kv_swap *w, weft__kv_parked *k, int g, int32_t i, const unsigned char *bytes)
 {
-    const uint64_t n_bytes = w->pool->bindings[g].page_bytes;
-    memcpy(weft__kv_page_data(w->pool, g, k->seq->pages[g][i]), bytes, (size_t)n_bytes);
+    const uint64_t n_bytes = k->pool->bindings[g].page_bytes;
+    memcpy(weft__kv_page_data(k->pool, g, k->seq->pages[g][i]), bytes, (size_t)n_bytes);
     k->entry[g][i - k->first[g]].filled = 1;
     k->n_missing--;
     k->came_ns = weft__clock_ns();
@@ -202,7 +202,7 @@ static void copy_arrived(weft__kv_swap *w, uint64_t *budget)
 static int read_in(weft__kv_swap *w, weft__kv_parked *k, int g, int32_t i)
 {
     weft__kv_swap_entry *e = &k->entry[g][i - k->first[g]];
-    weft__kv_swap_move *m = new_move(e->out, w->pool->bindings[g].page_bytes, w->read_bytes);
+    weft__kv_swap_move *m = new_move(e->out, k->pool->bindings[g].page_bytes, w->read_bytes);
     if (!m) {
         k->lost |= !w->read_bytes; /* nothing will make room for it */
         return 0;

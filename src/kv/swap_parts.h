@@ -27,6 +27,7 @@ typedef struct weft__kv_swap_entry {
 
 struct weft__kv_parked {
     weft__kv_parked *next, *prev;
+    weft__kv_pool *pool;                                                    /* of its pages */
     int32_t n;                                                              /* tokens */
     int32_t first[WEFT__KV_SNAPSHOT_GROUPS], end[WEFT__KV_SNAPSHOT_GROUPS]; /* entries */
     weft__kv_swap_entry *entry[WEFT__KV_SNAPSHOT_GROUPS];                   /* [end - first] */
@@ -51,7 +52,7 @@ typedef struct weft__kv_swap_rate {
 } weft__kv_swap_rate;
 
 struct weft__kv_swap {
-    weft__kv_pool *pool;
+    weft__kv_pool *pool; /* the first of those that share */
     weft__kv_store *store;
     void (*news)(void *arg);
     void *arg;
@@ -79,7 +80,7 @@ static inline void weft__kv_swap_rate_add(weft__kv_swap_rate *r, uint64_t bytes,
 }
 
 /* Copies a page of the pool, and has it written. NULL: it is lost. The caller holds it. */
-weft__kv_swap_page *weft__kv_swap_copy_out(weft__kv_swap *w, int group, int32_t page);
+weft__kv_swap_page *weft__kv_swap_copy_out(weft__kv_swap *w, const weft__kv_pool *pool, int group, int32_t page);
 /* One holder less. NULL is fine. */
 void weft__kv_swap_let_go(weft__kv_swap *w, weft__kv_swap_page *p);
 /* The store's weft__kv_swap_done. */

@@ -148,7 +148,7 @@ static weft_status check_request(const weft__sched *s, const weft__sched_request
         return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt and %d to generate exceed the context of %d tokens",
                          q->n_prompt, q->max_new, s->limits.n_ctx);
     for (int32_t g = 0; g < s->store.n_groups; g++) {
-        int64_t pages = s->store.pages(s->store.arg, g, (int32_t)(q->max_new > 0 ? total - 1 : total));
+        int64_t pages = s->store.pages(s->store.arg, q->user, g, (int32_t)(q->max_new > 0 ? total - 1 : total));
         int64_t capacity = s->store.capacity(s->store.arg, g);
         if (pages > capacity)
             return weft_fail(

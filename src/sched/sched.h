@@ -57,7 +57,8 @@ typedef enum weft__sched_release {
 
 enum { WEFT__SCHED_LATER = -1 };
 
-/* Memory of sequences, in pages of n_groups kinds. `user` is the request's. A sequence has a length: the tokens it has
+/* Memory of sequences, in pages of n_groups kinds; where pages of a kind are not alike, all of these numbers may be of
+ * bytes. `user` is the request's. A sequence has a length: the tokens it has
  * keys and values of; match sets it, the engine advances it after each step. */
 typedef struct weft__sched_store {
     void *arg;
@@ -66,8 +67,8 @@ typedef struct weft__sched_store {
      * sequence). */
     int64_t (*capacity)(void *arg, int32_t group);
     int64_t (*available)(void *arg, int32_t group);
-    /* Pages that an empty sequence needs at most to reach n_tokens, in steps of at most step_rows. */
-    int64_t (*pages)(void *arg, int32_t group, int32_t n_tokens);
+    /* Pages that its sequence needs at most to reach n_tokens when it is empty, in steps of at most step_rows. */
+    int64_t (*pages)(void *arg, void *user, int32_t group, int32_t n_tokens);
     /* Pages that this one takes at most to reach n_tokens from what it holds now; what copying a shared page takes
      * included. */
     int64_t (*more)(void *arg, void *user, int32_t group, int32_t n_tokens);

@@ -19,20 +19,47 @@
 
 static const uint64_t TEND_NS = 100000000;
 
-void weft__server_loader_want(weft_server *s, weft__server_model *m)
+/* Will it have gone in a while, whatever else happens? */
+static int is_going(const weft__server_model *m)
 {
-    if (m->state != WEFT__SERVER_UNLOADED && m->state != WEFT__SERVER_FAILED) return;
+    return m->state == WEFT__SERVER_UNLOADING || (m->state == WEFT__SERVER_LOADED && m->closing == 2) ||
+           (m->state == WEFT__SERVER_LOADING && m->is_cancelled);
+}
+
+int weft__server_loader_want(weft_server *s, weft__server_model *m)
+{
+    if (is_going(m)) return m->is_wanted_again = 1;
+    if (m->state != WEFT__SERVER_UNLOADED && m->state != WEFT__SERVER_FAILED) return 0;
     m->state = WEFT__SERVER_WANTED;
     m->wanted_ns = weft__clock_ns();
-    m->is_cancelled = 0;
+    m->is_cancelled = m->is_wanted_again = 0;
     m->permille = 0;
     pthread_cond_signal(&s->models.work);
+    return 1;
 }
 
 void weft__server_loader_close(weft_server *s, weft__server_model *m)
 {
     m->closing = 2;
+    m->is_wanted_again = 0;
     pthread_cond_signal(&s->models.work);
+}
+
+void weft__server_loader_cancel(weft_server *s, weft__server_model *m)
+{
+    m->is_wanted_again = 0;
+    if (m->state == WEFT__SERVER_WANTED) m->state = WEFT__SERVER_UNLOADED;
+    else m->is_cancelled = 1;
+    pthread_cond_signal(&s->models.work);
+}
+
+/* It has gone: comes again where that was asked for meanwhile. */
+static void is_gone(weft_server *s, weft__server_model *m)
+{
+    m->state = WEFT__SERVER_UNLOADED;
+    m->reserved = m->kv_allowed = m->adapters_more = 0;
+    m->closing = 0;
+    if (m->waiting.n || m->is_wanted_again) weft__server_loader_want(s, m);
 }
 
 /* ---- loading ---- */
@@ -69,16 +96,36 @@ static weft_status store_of(const weft__server_model *m, char *out, size_t room,
     return WEFT_OK;
 }
 
+/* The model that guesses for m, if there is one: opened as `as` says, but for what is of the large model's context.
+ * NULL: there is none. */
+static weft_status open_draft(const weft__server_model *m, const weft_model_params *as, weft_model **out,
+                              weft_error *err)
+{
+    char path[4096];
+    weft_model_params p = *as;
+    *out = NULL;
+    if (!m->settings.draft) return WEFT_OK;
+    p.rope = (weft_rope_params){0};
+    p.n_ctx = 0;
+    weft_status st = weft_resolve_model(m->settings.draft, path, sizeof path, err);
+    if (!st) st = weft_model_open(path, &p, out, err);
+    return st ? weft_fail_within(err, st, "its draft model") : WEFT_OK;
+}
+
 /* Makes room for all that it will take, which an outline of it tells. */
 static weft_status prepare(weft_server *s, weft__server_model *m, const char *path, weft_error *err)
 {
-    weft_model *outline = NULL;
+    weft_model *outline = NULL, *draft = NULL;
+    weft_engine_params e = m->settings.engine;
     weft_engine_bytes need = {.size = sizeof need};
     weft_model_params p = m->settings.model;
     p.outline = p.in_background = 1;
     p.share_threads = 1;
     weft_status st = weft_model_open(path, &p, &outline, err);
-    if (!st) st = weft_engine_count_bytes(outline, &m->settings.engine, &need, err);
+    if (!st) st = open_draft(m, &p, &draft, err);
+    e.draft = draft;
+    if (!st) st = weft_engine_count_bytes(outline, &e, &need, err);
+    weft_model_close(&draft);
     weft_model_close(&outline);
     if (st) return st;
     m->kv_least = need.pages_least;
@@ -107,6 +154,7 @@ static weft_status start(weft_server *s, weft__server_model *m, weft_model *mode
     weft_status st = store_of(m, store, sizeof store, err);
     p.store_dir = *store ? store : NULL;
     p.trace = NULL;
+    p.draft = m->draft;
     if (s->models.memory) p.kv_bytes = m->kv_least;
     if (!st) st = weft_engine_new(model, &p, engine, err);
     if (!st) st = weft__server_model_open(m, model, *engine, s->wants_keys, err);
@@ -134,10 +182,12 @@ static void load_behind(void *arg)
     p.progress_arg = j->m;
     p.share_threads = p.in_background = 1;
     j->status = weft_model_open(j->path, &p, &model, j->err);
+    if (!j->status) j->status = open_draft(j->m, &p, &j->m->draft, j->err);
     if (!j->status) j->status = start(j->s, j->m, model, &engine, j->err);
     if (!j->status) return;
     weft__server_model_shut(j->m);
     weft_engine_free(&engine);
+    weft_model_close(&j->m->draft);
     weft_model_close(&model);
 }
 
@@ -169,15 +219,19 @@ static void load_one(weft_server *s, weft__server_model *m)
         m->load_ms = (m->loaded_ns - began) / 1000000;
         m->n_loads++;
         weft__server_models_send(s, m);
-        if (m->is_cancelled) weft__server_loader_close(s, m);
+        if (m->is_cancelled && !m->is_wanted_again) weft__server_loader_close(s, m);
         pthread_cond_signal(&s->models.tick);
         return;
     }
-    m->state = st == WEFT_CANCELLED ? WEFT__SERVER_UNLOADED : WEFT__SERVER_FAILED;
+    if (st == WEFT_CANCELLED) { /* who waited then was refused */
+        is_gone(s, m);
+        return;
+    }
+    m->state = WEFT__SERVER_FAILED;
     m->reserved = m->kv_allowed = m->adapters_more = 0;
     m->fault = err;
     weft__server_models_refuse(s, m, &err);
-    if (st != WEFT_CANCELLED) weft__log(WEFT__LOG_WARN, "the model '%s' could not be loaded: %s", m->name, err.message);
+    weft__log(WEFT__LOG_WARN, "the model '%s' could not be loaded: %s", m->name, err.message);
 }
 
 /* ---- unloading ---- */
@@ -284,6 +338,7 @@ static void end_model(void *arg)
     weft_engine *engine = m->engine;
     weft__server_model_shut(m);
     weft_engine_free(&engine);
+    weft_model_close(&m->draft);
     weft_model_close(&model);
 }
 
@@ -299,11 +354,8 @@ void weft__server_loader_unload(weft_server *s, weft__server_model *m)
     if (weft__server_adapters_keep(m, &err)) weft__log(WEFT__LOG_WARN, "%s", err.message);
     weft__background_run(end_model, m);
     pthread_mutex_lock(&s->models.lock);
-    m->state = WEFT__SERVER_UNLOADED;
-    m->reserved = m->kv_allowed = m->adapters_more = 0;
-    m->closing = 0;
     m->n_unloads++;
-    if (m->waiting.n) weft__server_loader_want(s, m);
+    is_gone(s, m);
 }
 
 /* ---- the threads ---- */
@@ -414,6 +466,7 @@ void weft__server_loader_end(weft_server *s)
         weft_engine *engine = m->path ? m->engine : NULL;
         weft__server_model_shut(m);
         weft_engine_free(&engine);
+        weft_model_close(&m->draft);
         weft_model_close(&model);
         weft__server_model_free(&m);
     }

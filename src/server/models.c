@@ -381,6 +381,13 @@ uint64_t weft__server_models_expire(weft_server *s)
 
 /* ---- the way of a request ---- */
 
+/* May its model be loaded for it? As llama.cpp's router asks it. */
+static int may_load(weft__http_request *r)
+{
+    const char *autoload = weft__http_query(r, "autoload");
+    return !autoload || !*autoload || !strcmp(autoload, "true") || !strcmp(autoload, "1");
+}
+
 void weft__server_models_answer(weft_server *s, weft__http_request *r, const weft__server_caller *who, int waits,
                                 weft__server_of_model *answer)
 {
@@ -399,6 +406,7 @@ void weft__server_models_answer(weft_server *s, weft__http_request *r, const wef
             return;
         }
     }
+    waits = waits && may_load(r);
     pthread_mutex_lock(&all->lock);
     int is_there = m->state == WEFT__SERVER_LOADED && (!m->closing || !waits);
     m->n_held += is_there;

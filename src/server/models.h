@@ -68,9 +68,12 @@ weft_status weft__server_loader_begin(weft_server *s, weft_error *err);
 /* Refuses what waits, ends the threads, and unloads what was loaded. */
 void weft__server_loader_stop(weft_server *s);
 void weft__server_loader_end(weft_server *s);
-/* With the lock: it is to be loaded, or to go. */
-void weft__server_loader_want(weft_server *s, weft__server_model *m);
+/* With the lock: it is to be loaded, one that is about to go as soon as it has gone: 1; 0: it is there, or on its way
+ * already. */
+int weft__server_loader_want(weft_server *s, weft__server_model *m);
+/* With the lock: it is to go; its loading is to be given up. */
 void weft__server_loader_close(weft_server *s, weft__server_model *m);
+void weft__server_loader_cancel(weft_server *s, weft__server_model *m);
 /* ---- how much memory they take (room.c); with the lock ---- */
 /* Bytes that count against the limit: all models', but for one (NULL: none). */
 uint64_t weft__server_room_used(weft_server *s, const weft__server_model *but);

@@ -9,12 +9,19 @@
 #include "server/router.h"
 #include "server/rules.h"
 
+/* Its other names stand in its entry, unless it is shown by one of them. */
+static const char *const *aliases_of(const weft__server_model *m, const char *name)
+{
+    return strcmp(name, m->name) ? NULL : (const char *const *)m->aliases.items;
+}
+
 /* With the lock. Paths are for admins: they tell how the machine's disk is laid out. */
 static void put_state(const weft__server_model *m, const weft__server_caller *who, const char *name, weft__strbuf *out)
 {
-    static const char *const values[] = {
-        [WEFT__SERVER_UNLOADED] = "unloaded", [WEFT__SERVER_WANTED] = "loading",     [WEFT__SERVER_LOADING] = "loading",
-        [WEFT__SERVER_LOADED] = "loaded",     [WEFT__SERVER_UNLOADING] = "unloaded", [WEFT__SERVER_FAILED] = "failed"};
+    /* one that failed is not there, as the router has it; the fault says the rest */
+    static const char *const values[] = {[WEFT__SERVER_UNLOADED] = "unloaded",  [WEFT__SERVER_WANTED] = "loading",
+                                         [WEFT__SERVER_LOADING] = "loading",    [WEFT__SERVER_LOADED] = "loaded",
+                                         [WEFT__SERVER_UNLOADING] = "unloaded", [WEFT__SERVER_FAILED] = "unloaded"};
     const int is_there = m->state == WEFT__SERVER_LOADED;
     const weft__api_model_state state = {.value = values[m->state],
                                          .path = who->is_admin ? m->path : NULL,
@@ -23,7 +30,7 @@ static void put_state(const weft__server_model *m, const weft__server_caller *wh
                                          .is_pinned = m->is_pinned || !m->path,
                                          .n_bytes = is_there ? m->reserved + m->kv_allowed + m->adapters_more : 0};
     /* what it is belongs to the loader while it comes and goes */
-    weft__api_put_model_state(out, name, m->server->began, is_there ? m->n_vocab : 0,
+    weft__api_put_model_state(out, name, aliases_of(m, name), m->server->began, is_there ? m->n_vocab : 0,
                               is_there ? m->prompt_model.n_ctx : 0, is_there ? &m->info : NULL, &state);
 }
 
@@ -31,7 +38,8 @@ static void put_model(weft__server_model *m, const weft__server_caller *who, con
 {
     weft__server_models *all = &m->server->models;
     if (!all->are_several) {
-        weft__api_put_model(out, name, m->server->began, m->n_vocab, m->prompt_model.n_ctx, &m->info);
+        weft__api_put_model(out, name, aliases_of(m, name), m->server->began, m->n_vocab, m->prompt_model.n_ctx,
+                            &m->info);
         return;
     }
     pthread_mutex_lock(&all->lock);
@@ -48,9 +56,8 @@ void weft__server_models_list(weft_server *s, weft__http_request *r, const weft_
         weft__server_model *m = s->models.items[i];
         const int may = weft__server_may_use_model(who, m->name);
         if (may) put_model(m, who, m->name, &out);
-        for (char **a = m->aliases.items; a && *a; a++)
-            if (strcmp(*a, "*") && strcmp(*a, m->name) && (may || weft__server_may_use_model(who, *a)))
-                put_model(m, who, *a, &out);
+        for (char **a = m->aliases.items; !may && *a; a++) /* a key may know it by an alias alone */
+            if (strcmp(*a, "*") && weft__server_may_use_model(who, *a)) put_model(m, who, *a, &out);
         if (!may || !weft__server_model_hold_loaded(m)) continue;
         weft__server_adapters_put_models(m, who, &out);
         weft__server_model_look_away(&m);
@@ -90,7 +97,8 @@ void weft__server_models_show(weft_server *s, weft__http_request *r, const weft_
     weft__server_reply_end(r, &out, &error);
 }
 
-/* The model that the body names, for an admin: what is there for all, no other loads or ends. NULL: refused. */
+/* The model that the body names, by a preset or an adapter, too, for an admin: what is there for all, no other loads or
+ * ends. NULL: refused. */
 static weft__server_model *named(weft_server *s, weft__http_request *r, const weft__server_caller *who,
                                  const weft__api_table *form, weft__api_error *error)
 {
@@ -103,11 +111,8 @@ static weft__server_model *named(weft_server *s, weft__http_request *r, const we
             error, 403, NULL,
             "loading and unloading models changes what others get; it wants an admin's key (--admin-key), "
             "or without keys a caller on the server's machine, through no proxy");
-    else if (weft__api_params_parse(form, 1, body, n, &params, error) &&
-             !(m = weft__server_models_find(s, params.model))) {
-        weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist", params.model);
-        error->code = "model_not_found";
-    }
+    else if (weft__api_params_parse(form, 1, body, n, &params, error))
+        m = weft__server_models_which(s, who, params.model, error);
     weft__api_params_free(&params);
     return m;
 }
@@ -118,9 +123,10 @@ void weft__server_models_load(weft_server *s, weft__http_request *r, const weft_
     weft__api_error error = {0};
     weft__server_model *m = named(s, r, who, &weft__api_table_load_model, &error);
     pthread_mutex_lock(&s->models.lock);
-    if (m && m->state == WEFT__SERVER_LOADED)
+    if (m && m->state == WEFT__SERVER_LOADED && m->closing != 2)
         weft__api_error_set(&error, 400, "model", "the model '%s' is loaded already", m->name);
-    else if (m) weft__server_loader_want(s, m);
+    else if (m && !weft__server_loader_want(s, m))
+        weft__api_error_set(&error, 400, "model", "the model '%s' is being loaded already", m->name);
     pthread_mutex_unlock(&s->models.lock);
     if (!error.status) weft__api_put_success(&out);
     weft__server_reply_end(r, &out, &error);
@@ -137,11 +143,8 @@ void weft__server_models_unload(weft_server *s, weft__http_request *r, const wef
         weft__api_error_set(&error, 400, "model", "the model '%s' is pinned; it stays", m->name);
     } else if (m && m->state == WEFT__SERVER_LOADED) {
         weft__server_loader_close(s, m);
-    } else if (m && m->state == WEFT__SERVER_LOADING) {
-        m->is_cancelled = 1;
-        pthread_cond_signal(&s->models.work);
-    } else if (m && m->state == WEFT__SERVER_WANTED) {
-        m->state = WEFT__SERVER_UNLOADED;
+    } else if (m && (m->state == WEFT__SERVER_LOADING || m->state == WEFT__SERVER_WANTED)) {
+        weft__server_loader_cancel(s, m);
         weft__server_models_refuse(s, m, &why);
     } else if (m) {
         weft__api_error_set(&error, 400, "model", "the model '%s' is not loaded", m->name);

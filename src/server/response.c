@@ -174,7 +174,7 @@ static void on_began(weft__server_choice *c, const weft_event *e)
     if (!g->embedding)
         c->out->slot = weft__server_slots_take(&g->model->slots, (int32_t)g->params.id_slot, e->request, g->tenant,
                                                c->out->prompt->ids, c->out->prompt->n, (int32_t)g->params.max_tokens,
-                                               c->with_adapters);
+                                               c->with_adapters, g->params.kv_type);
     if (!g->params.stream || !g->writer->stream_begin) return;
     g->writer->stream_begin(c->out, &g->scratch);
     if (!send(g)) fail_memory(c);

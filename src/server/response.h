@@ -54,6 +54,8 @@ weft_status weft__server_parse(weft__server_choice *c, int ended, weft_error *er
 /* ---- response_submit.c; 0: refused, and why stands in the error ---- */
 /* The field that constrains the answer; NULL: none. */
 const char *weft__server_response_constraint_of(const weft__api_params *a);
+/* 1: a chat's answer is one of a form that the request brings, alone or where it calls nothing. */
+int weft__server_response_forms(const weft__server_response *g);
 /* 1: its grammar was compiled before, and is its own now. */
 int weft__server_response_find_grammar(weft__server_response *g);
 int weft__server_response_compile_grammar(weft__server_response *g, weft__api_error *error);

@@ -20,10 +20,13 @@ static weft_status all_is_content(const weft__server_response *g, weft_chat_pars
 {
     const weft__api_constraint *c = &g->params.constraint;
     weft_chat_parser *parser;
+    const int is_json =
+        c->kind == WEFT_GRAMMAR_SCHEMA || c->kind == WEFT_GRAMMAR_JSON || c->kind == WEFT_GRAMMAR_JSON_VALUE;
     *out = 0;
-    if ((params->form = g->lead != 0)) return WEFT_OK;
-    *out = !g->params.grammar_lazy && c->field &&
-           (c->kind == WEFT_GRAMMAR_SCHEMA || c->kind == WEFT_GRAMMAR_JSON || c->kind == WEFT_GRAMMAR_JSON_VALUE);
+    if (weft__server_response_forms(g) && (g->lead || params->calls))
+        params->form = is_json ? WEFT_CHAT_FORM_JSON : WEFT_CHAT_FORM_ANY;
+    if (params->form || params->calls) return WEFT_OK;
+    *out = !g->params.grammar_lazy && c->field && is_json;
     if (*out || g->params.grammar_lazy || (!g->params.grammar && !c->field)) return WEFT_OK;
     weft_status st = weft_chat_parser_new(g->prompts.chat, params, &parser, err);
     if (st) return st;
@@ -56,7 +59,7 @@ int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, w
     const int offered = a->tools.offered.len > 0;
     weft_chat_parser_params p = {.size = sizeof p,
                                  .calls = offered && a->tools.parsed,
-                                 .reasoning = !is_format(a, "none"),
+                                 .reasoning = !is_format(a, "none") || g->lead,
                                  .tools = offered ? a->tools.offered.data : NULL};
     weft_error err = {0};
     int is_content;
@@ -73,8 +76,9 @@ int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, w
         weft__api_error_of(error, st, err.message);
         return 0;
     }
-    c->message = (weft__api_message){
-        .streams = a->stream, .legacy = is_format(a, "deepseek-legacy"), .one_call = offered && !a->tools.parallel};
+    c->message = (weft__api_message){.streams = a->stream,
+                                     .legacy = is_format(a, "deepseek-legacy") && !g->lead,
+                                     .one_call = offered && !a->tools.parallel};
     c->out->parsed = &c->message;
     return 1;
 }

@@ -65,17 +65,23 @@ const char *weft__server_response_constraint_of(const weft__api_params *a)
     return a->grammar ? "grammar" : a->constraint.field;
 }
 
-/* The number of what may stand before the form of a chat's answer, the thoughts of its models and the marks that lead
- * to a text; 0: nothing. `grammar` is on all of an answer, as llama.cpp has it, and so is every form where thoughts are
- * to be told as text: content is always what the form allows. */
-static int32_t lead_of(const weft__server_response *g)
+int weft__server_response_forms(const weft__server_response *g)
 {
     const weft__api_params *a = &g->params;
-    const char *format = a->reasoning_format;
-    if (!g->prompts.chat || !a->constraint.field || a->grammar_lazy) return 0;
-    return format && (!strcmp(format, "none") || !strcmp(format, "deepseek-legacy"))
-               ? 0
-               : weft_chat_form_lead(g->prompts.chat);
+    return g->prompts.chat && a->constraint.field && !a->grammar_lazy &&
+           (!weft__api_tools_bind(&a->tools) || !strcmp(a->tools.called.data, "auto"));
+}
+
+/* The number of what may stand before the form of a chat's answer, the thoughts of its models and the marks that lead
+ * to a text; 0: nothing. `grammar` is on all of an answer, as llama.cpp has it. Where thoughts are to be told as text
+ * there are none: content is always what the form allows. */
+static int32_t find_lead(weft__server_response *g)
+{
+    const char *format = g->params.reasoning_format;
+    if (!weft__server_response_forms(g)) return 0;
+    if (format && (!strcmp(format, "none") || !strcmp(format, "deepseek-legacy")))
+        weft_chat_prompt_end_thinking(g->prompts.chat);
+    return weft_chat_form_lead(g->prompts.chat);
 }
 
 static weft__server_grammar_key key_of(const weft__server_response *g)
@@ -120,15 +126,25 @@ static weft_status make_lazy(weft__server_response *g, weft_error *err)
     return st;
 }
 
+/* Calls, alone or beside a form. */
+static weft_status compile_calls(weft__server_response *g, weft_error *err)
+{
+    const weft__api_tools *tools = &g->params.tools;
+    const weft__api_constraint *c = &g->params.constraint;
+    if (!weft__server_response_forms(g))
+        return weft_chat_grammar(g->prompts.chat, tools->offered.data, tools->called.data, tools->parallel, &g->grammar,
+                                 err);
+    return weft_chat_form_or_calls(g->prompts.chat, (uint32_t)c->kind, c->text.data ? c->text.data : "", c->text.len,
+                                   tools->offered.data, tools->parallel, &g->grammar, err);
+}
+
 int weft__server_response_compile_grammar(weft__server_response *g, weft__api_error *error)
 {
     weft_error err = {0};
-    const weft__api_tools *tools = &g->params.tools;
-    weft_status st = !weft__api_tools_bind(tools)
-                         ? compile(g, &err)
-                         : weft_chat_grammar(g->prompts.chat, tools->offered.data, tools->called.data, tools->parallel,
-                                             &g->grammar, &err);
+    weft_status st = weft__api_tools_bind(&g->params.tools) ? compile_calls(g, &err) : compile(g, &err);
     const char *field = weft__server_response_constraint_of(&g->params);
+    if (st && weft__server_response_forms(g) && strncmp(err.message, "tools", 5) != 0)
+        field = g->params.constraint.field;
     if (!st && g->params.grammar_lazy) {
         field = "grammar_triggers";
         st = make_lazy(g, &err);
@@ -157,6 +173,27 @@ static int check_shift(weft__server_response *g, weft__api_error *error)
     }
     return weft__api_error_set(error, 400, a->form->tokens, "'%s' must be at most %d where 'overflow' is shift",
                                a->form->tokens, WEFT__API_MAX_ENTRIES);
+}
+
+/* Has the engine pages of the type that was asked for? */
+static int check_kv_type(weft__server_response *g, weft__api_error *error)
+{
+    weft__api_params *a = &g->params;
+    uint32_t types[WEFT_KV_TYPES_MAX];
+    char all[WEFT_KV_TYPES_MAX * (WEFT_KV_NAME_MAX + 2)], name[WEFT_KV_NAME_MAX];
+    const int32_t n = weft_engine_kv_types(g->model->engine, types);
+    weft_error err = {0};
+    size_t at = 0;
+    if (!a->kv_name) a->kv_type = types[0];
+    else if (weft_kv_type_parse(a->kv_name, &a->kv_type, &err))
+        return weft__api_error_set(error, 400, "kv_type", "'kv_type': %s", err.message);
+    (void)weft_kv_type_name(a->kv_type, a->kv_text);
+    for (int32_t i = 0; i < n; i++) {
+        if (types[i] == a->kv_type) return 1;
+        at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "", weft_kv_type_name(types[i], name));
+    }
+    return weft__api_error_set(error, 400, "kv_type", "'kv_type' is %s; this server has %s (--kv-types)", a->kv_text,
+                               all);
 }
 
 static int check_length(weft__server_response *g, weft__api_error *error)
@@ -249,11 +286,11 @@ int weft__server_response_prepare(weft__server_response *g, weft__api_error *err
             error, 400, g->params.n > 1 ? n_name(&g->params) : "prompt",
             "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)", (long long)n,
             g->model->max_requests);
-    if (!check_length(g, error) || !check_shift(g, error) || !check_entries(g, error) ||
+    if (!check_length(g, error) || !check_shift(g, error) || !check_kv_type(g, error) || !check_entries(g, error) ||
         !weft__server_adapters_lease(g->model, &g->params, g->tenant, &g->has_lease, &g->lease, g->adapters, error) ||
         !add_text_biases(g, error) || !read_prediction(g, error))
         return 0;
-    g->lead = lead_of(g);
+    g->lead = find_lead(g);
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
     g->answer.choices = weft__alloc_zero((size_t)n, sizeof *g->answer.choices);
     if (!g->choices || !g->answer.choices) return weft__api_error_set(error, 503, NULL, "no memory for the request");
@@ -347,6 +384,7 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     p.n_insert = (int32_t)g->n_thinking_end;
     p.predicted = g->predicted;
     p.n_predicted = (int32_t)g->n_predicted;
+    p.kv_dtype = a->kv_type;
     p.draft_max = a->draft_max < WEFT_DRAFT_MAX ? (int32_t)a->draft_max : WEFT_DRAFT_MAX;
     p.draft_min = (int32_t)a->draft_min;
     p.draft_p_min = (float)a->draft_p_min;

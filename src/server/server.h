@@ -85,6 +85,7 @@ typedef struct weft__server_slot {
     int32_t *tokens; /* [n_ctx] of the prompt and the answer */
     int32_t n_tokens, n_prompt, n_decoded, max_tokens;
     int with_adapters; /* what is cached of the tokens is kept for these alone */
+    uint32_t kv_type;  /* of what ran there; WEFT_KV_OF_ENGINE: nothing did */
     int32_t n_swaps;   /* as weft_event has them */
     uint64_t swap_bytes;
     double swap_ms;
@@ -104,7 +105,8 @@ void weft__server_slots_free(weft__server_slots *slots);
 /* Takes a free one: `wanted` if that is free, else the one used least recently, so that what a client is about to save
  * stays; -1 when none is. */
 int32_t weft__server_slots_take(weft__server_slots *slots, int32_t wanted, uint64_t task, const char *tenant,
-                                const int32_t *prompt, int32_t n_prompt, int32_t max_tokens, int with_adapters);
+                                const int32_t *prompt, int32_t n_prompt, int32_t max_tokens, int with_adapters,
+                                uint32_t kv_type);
 void weft__server_slots_token(weft__server_slots *slots, int32_t slot, const weft_event *e);
 void weft__server_slots_give(weft__server_slots *slots, int32_t slot);
 
@@ -274,6 +276,7 @@ typedef struct weft__server_model {
     enum weft__server_model_state state;
     int n_held;              /* requests and endpoints that use it: it stays as it is meanwhile */
     int closing;             /* goes when none uses it: 1: for room, 2: whatever else happens; new requests wait */
+    int is_wanted_again;     /* it is to be loaded as soon as it has gone */
     atomic_int is_cancelled; /* while it is loading; looked at without the lock, too, as stop is */
     uint64_t wanted_ns, loaded_ns, used_ns;
     uint64_t keep_ns;                                 /* how long it stays unused; UINT64_MAX: for ever */
@@ -292,6 +295,7 @@ typedef struct weft__server_model {
 
     /* While it is loaded and held. */
     weft_model *model;
+    weft_model *draft; /* that guesses for it, opened with it; NULL: none */
     weft_engine *engine;
     weft__api_prompt_model prompt_model; /* its chat and chat_fault are owned here */
     char *chat_source;

@@ -74,6 +74,7 @@ weft_status weft__server_settings_read(weft__server_model *m, const weft_server_
     const char *template = choose_text(source->chat_template, p->chat_template);
     const char *folder = choose_text(source->adapter_dir, p->adapter_dir);
     if (!st && template && !(s->chat_template = weft__strdup(template))) st = no_memory(err);
+    if (!st && source->draft && !(s->draft = weft__strdup(source->draft))) st = no_memory(err);
     if (!st && folder) st = find_folder(folder, &s->adapter_dir, err);
     if (!st) st = copy_adapters(s, source, err);
     if (p->memory && !s->engine.adapter_bytes) s->engine.adapter_bytes = p->memory / ADAPTERS_PART;
@@ -91,6 +92,7 @@ void weft__server_settings_free(weft__server_settings *s)
     weft__free(s->adapters);
     weft__free(s->adapter_dir);
     weft__free(s->chat_template);
+    weft__free(s->draft);
     *s = (weft__server_settings){0};
 }
 

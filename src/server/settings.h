@@ -11,6 +11,7 @@ typedef struct weft__server_settings {
     weft_model_params model;
     weft_engine_params engine; /* its store is the server's */
     char *chat_template;       /* NULL: the model's own */
+    char *draft;               /* path of the model that guesses, or the name of a pulled one; NULL: none */
     char *adapter_dir;         /* links followed; NULL: none are loaded while it runs */
     struct weft__server_own_adapter {
         char *name, *path;

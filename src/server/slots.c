@@ -22,6 +22,7 @@ weft_status weft__server_slots_begin(weft__server_slots *s, int32_t n, int32_t n
     for (; s->n < n; s->n++) {
         s->all[s->n].tokens = weft__alloc_array((size_t)n_ctx, sizeof(int32_t));
         if (!s->all[s->n].tokens) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d slots", n);
+        s->all[s->n].kv_type = WEFT_KV_OF_ENGINE;
     }
     return WEFT_OK;
 }
@@ -68,7 +69,8 @@ static int32_t least_used(const weft__server_slots *s, const char *tenant)
 }
 
 int32_t weft__server_slots_take(weft__server_slots *s, int32_t wanted, uint64_t task, const char *tenant,
-                                const int32_t *prompt, int32_t n_prompt, int32_t max_tokens, int with_adapters)
+                                const int32_t *prompt, int32_t n_prompt, int32_t max_tokens, int with_adapters,
+                                uint32_t kv_type)
 {
     pthread_mutex_lock(&s->lock);
     int ours = wanted >= 0 && wanted < s->n && !s->all[wanted].busy &&
@@ -87,6 +89,7 @@ int32_t weft__server_slots_take(weft__server_slots *s, int32_t wanted, uint64_t 
         slot->swap_ms = 0;
         slot->max_tokens = max_tokens;
         slot->with_adapters = with_adapters;
+        slot->kv_type = kv_type;
     }
     pthread_mutex_unlock(&s->lock);
     return at;
@@ -117,26 +120,29 @@ void weft__server_slots_give(weft__server_slots *s, int32_t at)
 int32_t weft__server_slots_write(weft__server_model *m, const weft__server_caller *who, weft__strbuf *out)
 {
     weft__server_slots *s = &m->slots;
+    char type[WEFT_KV_NAME_MAX];
     int32_t n_idle = 0;
     pthread_mutex_lock(&s->lock);
     weft__strbuf_putc(out, '[');
     for (int32_t i = 0; i < s->n; i++) {
         const weft__server_slot *slot = &s->all[i];
         n_idle += !slot->busy;
-        weft__api_put_slot(out, &(weft__api_slot){
-                                    .id = i,
-                                    .n_ctx = s->n_ctx,
-                                    .busy = slot->busy,
-                                    .hidden = !who->is_admin && is_others(slot, who->tenant),
-                                    .task = slot->task,
-                                    .n_tokens = slot->n_tokens,
-                                    .n_prompt = slot->n_prompt,
-                                    .n_decoded = slot->n_decoded,
-                                    .n_remain = slot->max_tokens < 0 ? -1 : slot->max_tokens - slot->n_decoded,
-                                    .n_swaps = slot->n_swaps,
-                                    .swap_bytes = slot->swap_bytes,
-                                    .swap_ms = slot->swap_ms,
-                                });
+        weft__api_put_slot(
+            out, &(weft__api_slot){
+                     .id = i,
+                     .n_ctx = s->n_ctx,
+                     .busy = slot->busy,
+                     .hidden = !who->is_admin && is_others(slot, who->tenant),
+                     .task = slot->task,
+                     .n_tokens = slot->n_tokens,
+                     .n_prompt = slot->n_prompt,
+                     .n_decoded = slot->n_decoded,
+                     .n_remain = slot->max_tokens < 0 ? -1 : slot->max_tokens - slot->n_decoded,
+                     .kv_type = slot->kv_type == WEFT_KV_OF_ENGINE ? NULL : weft_kv_type_name(slot->kv_type, type),
+                     .n_swaps = slot->n_swaps,
+                     .swap_bytes = slot->swap_bytes,
+                     .swap_ms = slot->swap_ms,
+                 });
     }
     weft__strbuf_putc(out, ']');
     pthread_mutex_unlock(&s->lock);
@@ -238,6 +244,7 @@ static weft_status slots_fill(weft__server_slots *s, int32_t id, const char *ten
     weft_status st = check_restore(s, id, tenant, error); /* a request may have come meanwhile */
     if (!st) {
         slot->n_prompt = slot->n_decoded = slot->with_adapters = 0;
+        slot->kv_type = WEFT_KV_OF_ENGINE; /* the engine knows */
         slot->used = ++s->n_uses;
         slot->n_tokens = n < s->n_ctx ? n : s->n_ctx;
         memcpy(slot->tokens, tokens, (size_t)slot->n_tokens * sizeof *tokens);
@@ -291,6 +298,7 @@ static weft_status erase(weft__server_slots *s, int32_t id, const char *tenant, 
     weft_status st = check_erase(slot, id, tenant, error);
     if (!st) {
         slot->n_tokens = slot->n_prompt = slot->n_decoded = 0;
+        slot->kv_type = WEFT_KV_OF_ENGINE;
         slot->used = 0;
     }
     pthread_mutex_unlock(&s->lock);

@@ -322,7 +322,6 @@ weft_status weft__trainer_loss(weft__trainer *t, const weft__train_batch *batch,
     t->adapter_on = 1;
     if (t->stopped) return weft_fail(err, WEFT_CANCELLED, "cancelled");
     if (out) *out = summed(t);
-    for (int32_t r = 0, w = 0; logp && r < batch->n_rows; r++)
-        logp[r] = w < t->n_wanted && t->wanted[w] == r ? t->logp[w++] : 0;
+    if (logp) weft__trainer_logp(t, logp);
     return WEFT_OK;
 }

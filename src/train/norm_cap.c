@@ -95,3 +95,13 @@ void weft__train_cap(weft__trainer *t)
 {
     if (t->cap) weft__pool_run(t->pool, run_cap, t);
 }
+
+double weft__trainer_norm(weft__trainer *t)
+{
+    double most = 0;
+    for (int32_t i = 0; t->cap && i < t->n_pairs; i++) {
+        const double norm = fabs((double)t->lora_scale) * pair_norm(t, i, t->cap_squares);
+        if (!(norm * (double)t->o.norm_cap <= most * t->cap[i])) most = norm * (double)t->o.norm_cap / t->cap[i];
+    }
+    return most;
+}

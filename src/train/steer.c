@@ -125,6 +125,11 @@ void weft__train_as_it_began(weft__trainer *t, int on)
         t->params[i].data = data + (t->params[i].grad - t->grad); /* the arrays have the same places */
 }
 
+void weft__trainer_hold_to_base(weft__trainer *t)
+{
+    t->began = NULL; /* its memory is the trainer's */
+}
+
 /* ---- how much pairs count ---- */
 
 void weft__trainer_set_scale(weft__trainer *t, float share)
@@ -160,4 +165,10 @@ void weft__trainer_likeliest(const weft__trainer *t, int32_t *out)
 {
     for (int32_t r = 0, w = 0, n = t->begin[t->n_segs]; r < n; r++)
         out[r] = w < t->n_wanted && t->wanted[w] == r ? t->likeliest[w++] : -1;
+}
+
+void weft__trainer_logp(const weft__trainer *t, float *out)
+{
+    for (int32_t r = 0, w = 0, n = t->begin[t->n_segs]; r < n; r++)
+        out[r] = w < t->n_wanted && t->wanted[w] == r ? t->logp[w++] : 0;
 }

@@ -150,9 +150,11 @@ weft_status weft__trainer_measure(weft__trainer *t, const weft__train_objective 
 weft_status weft__trainer_loss(weft__trainer *t, const weft__train_batch *batch, int with_adapter, float *logp,
                                weft__train_loss *out, weft_error *err);
 
-/* Of the batch that weft__trainer_loss had last: the token that is likeliest behind each row with a target, -1 for the
- * others: out [R]. The answers that greedy decoding gives are those whose every token is the likeliest. */
+/* Of the batch that weft__trainer_loss (or _learn) had last: the token that is likeliest behind each row with a target,
+ * -1 for the others: out [R]. The answers that greedy decoding gives are those whose every token is the likeliest. */
 void weft__trainer_likeliest(const weft__trainer *t, int32_t *out);
+/* log p(target) of the same batch; 0 where there is none. */
+void weft__trainer_logp(const weft__trainer *t, float *out);
 
 typedef struct weft__train_step {
     int64_t step;     /* steps made, this one included */
@@ -171,6 +173,7 @@ double weft__train_lr(const weft__train_options *o, int64_t step);
 typedef struct weft__trainer_info {
     char arch[64];
     int32_t n_vocab, n_ctx, n_layers, n_threads;
+    int32_t max_rows;  /* of a batch */
     uint64_t n_params; /* that learn */
     uint64_t n_frozen; /* elements of frozen weights */
     uint64_t n_bytes;  /* memory of the trainer, without frozen weights */
@@ -206,6 +209,10 @@ weft_status weft__trainer_start_adapter(weft__trainer *t, const weft__adapt *a, 
  * mean its matrices and no others ("attn_q@0,attn_q@1"), to be freed. WEFT_NO_MEMORY. */
 weft_status weft__train_adapter_options(const weft__adapt *a, int32_t *rank, float *scale, char **targets,
                                         weft_error *err);
+/* Losses that look at the base look at the base itself again, and no longer at the adapter that it began with. */
+void weft__trainer_hold_to_base(weft__trainer *t);
+/* The largest ||scale B A|| / ||W|| of all pairs as they are; 0 where norm_cap is 0, or all weights learn. */
+double weft__trainer_norm(weft__trainer *t);
 /* How much LoRA pairs count from now on, as a share of what the options say: in losses, and in the adapter that is
  * written. 1 while it learns. */
 void weft__trainer_set_scale(weft__trainer *t, float share);

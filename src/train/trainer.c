@@ -190,6 +190,7 @@ void weft__trainer_describe(const weft__trainer *t, weft__trainer_info *out)
 {
     *out = (weft__trainer_info){.n_vocab = t->hp.n_vocab,
                                 .n_ctx = t->n_ctx,
+                                .max_rows = t->max_rows,
                                 .n_layers = t->hp.n_layers,
                                 .n_threads = t->n_threads,
                                 .n_params = (uint64_t)t->n_floats,

@@ -38,7 +38,8 @@ class Usage(unittest.TestCase):
 
     def test_bad_options_are_usage(self):
         for args in (["run"], ["run", "a", "b", "c"], ["run", "m", "--temp", "x"], ["run", "m", "-n", "1.5"], ["run", "m", "--no-such"],
-                     ["run", "m", "--kv-type", "q9"], ["run", "m", "--seed", "-1"], ["bench"], ["bench", "m", "--synthetic", "tiny"],
+                     ["run", "m", "--kv-type", "q9"],
+                     ["serve", "m", "--kv-types", "q8,q9"], ["run", "m", "--seed", "-1"], ["bench"], ["bench", "m", "--synthetic", "tiny"],
                      ["bench", "--synthetic", "tiny", "--type", "q9"], ["bench", "m", "-p", "1,,2"], ["eval", "dreams", "m"],
                      ["eval", "logits", "m"], ["run", "m", "-t", "0"]):
             self.assertEqual(weft(*args).returncode, 2, args)

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims about deploy/haproxy with three replicas of `weft serve` behind it: a session stays with the replica that has its prefix, as the
-replicas' own counters of hits say; one of them that is killed under load costs no request that is no stream, and no answer is another.
+replicas' own counters of hits say; one of them that is killed under load costs no request that is no stream, and no answer is another. Keys stay
+together, and what changes a replica is not sent twice.
 
 usage: test_haproxy.py build/weft"""
+import collections
 import concurrent.futures
 import http.client
+import http.server
 import json
 import os
 import re
@@ -13,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -31,17 +35,17 @@ def free_port():
         return s.getsockname()[1]
 
 
-@common.needs(HAPROXY, "there is no haproxy: scripts/setup deploy")
-class Haproxy(common.InFolder):
-    def setUp(self):
-        self.replicas = [Server(MODELS, "--proxy", "127.0.0.1", "--allow-host", "weft", "--slots", 4, model="alderbrook.gguf") for _ in range(3)]
-        for replica in self.replicas:
-            self.addCleanup(replica.end)
+class Behind(common.InFolder):
+    """HAProxy with our configuration in front of three addresses."""
+
+    def begin(self, addresses, **changes):
         self.port = free_port()
         with open(os.path.join(ROOT, "deploy", "haproxy", "haproxy.cfg")) as file:
             config = file.read().replace("127.0.0.1:8000", f"127.0.0.1:{self.port}")
-        for number, replica in zip((8081, 8082, 8083), self.replicas):
-            config = config.replace(f"127.0.0.1:{number}", replica.address.split("//")[1])
+        for number, address in zip((8081, 8082, 8083), addresses):
+            config = config.replace(f"127.0.0.1:{number}", address)
+        for word, value in changes.items():
+            config = re.sub(rf"{word.replace('_', '-')} .*", f"{word.replace('_', '-')} {value}", config)
         config = config.replace("/run/haproxy/admin.sock", self.path("admin.sock"))
         with open(self.path("haproxy.cfg"), "w") as file:
             file.write(config)
@@ -65,6 +69,83 @@ class Haproxy(common.InFolder):
             return 0, b""
         finally:
             c.close()
+
+
+class Double(http.server.ThreadingHTTPServer):
+    """A replica that is well, notes what it is sent, and answers with its number; or goes away without an answer, where it `breaks`."""
+
+    def __init__(self, number, seen):
+        self.number, self.seen, self.breaks = number, seen, False
+        super().__init__(("127.0.0.1", 0), Answering)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *_):
+        """HAProxy drops the connections of its health checks."""
+
+
+class Answering(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "1")
+        self.end_headers()
+        self.wfile.write(b"%d" % self.server.number)
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.seen.append(self.path)
+        if self.server.breaks:
+            self.close_connection = True
+        else:
+            self.do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+@common.needs(HAPROXY, "there is no haproxy: scripts/setup deploy")
+class Rules(Behind):
+    def setUp(self):
+        self.seen = []
+        self.doubles = [Double(n, self.seen) for n in range(3)]
+        for double in self.doubles:
+            self.addCleanup(double.server_close)
+            self.addCleanup(double.shutdown)
+        # No bound of loads: what answers at once may count as busy a moment longer, and its next request goes elsewhere.
+        self.begin([f"127.0.0.1:{double.server_port}" for double in self.doubles], hash_balance_factor=0)
+
+    def test_what_stays_together(self):
+        """A key's requests come to one replica, whichever header has it; a session goes before it; keys are on more than one."""
+        def where(**headers):
+            places = {self.ask("POST", "/completion", {"prompt": "x"}, **headers)[1] for _ in range(6)}
+            self.assertEqual(len(places), 1, headers)
+            return places.pop()
+        for header in ("X_Api_Key", "Authorization", "X_Prefix_Id", "X_Session_Id"):
+            self.assertGreater(len({where(**{header: f"one of those {n}"}) for n in range(8)}), 1, header)
+        one = {"X_Session_Id": "a session"}
+        for n in range(8):
+            self.assertEqual(where(**one), where(X_Api_Key=f"some key {n}", **one))
+            self.assertEqual(where(X_Api_Key=f"some key {n}"), where(X_Api_Key=f"some key {n}", X_Weft_Affinity="what a client says"))
+
+    def test_what_is_not_done_twice(self):
+        """A request whose replica goes away is sent to another one, but for those that change a replica."""
+        for double in self.doubles:
+            double.breaks = True
+        once = ("/models/load", "/models/unload", "/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/lora-adapters", "/slots/0?action=save")
+        for path in (*once, "/completion"):
+            del self.seen[:]
+            until = time.time() + PATIENCE
+            while not self.seen and time.time() < until:  # those that broke count as down until they are found well again
+                self.assertNotEqual(self.ask("POST", path, {"model": "x"})[0], 200)
+            self.assertEqual(len(self.seen) == 1, path in once, self.seen)
+
+
+@common.needs(HAPROXY, "there is no haproxy: scripts/setup deploy")
+class Haproxy(Behind):
+    def setUp(self):
+        self.replicas = [Server(MODELS, "--proxy", "127.0.0.1", "--allow-host", "weft", "--slots", 4, model="alderbrook.gguf") for _ in range(3)]
+        for replica in self.replicas:
+            self.addCleanup(replica.end)
+        self.begin([replica.address.split("//")[1] for replica in self.replicas])
 
     def hits(self):
         return [samples(r.ask("/metrics"))["weft_prefix_hit_tokens_total"] for r in self.replicas]

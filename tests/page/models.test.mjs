@@ -14,7 +14,7 @@ writeFileSync(join(folder, "package.json"), '{"type": "module"}');
 globalThis.sessionStorage = {getItem: () => ""};
 const load = (name) => import(pathToFileURL(join(folder, name)));
 const {DEFAULTS, requestOf} = await load("answer.js");
-const {ServerView, stateOf} = await load("server.js");
+const {ServerView, standingOf, stateOf} = await load("server.js");
 
 const plain = {id: "a"}, loaded = {id: "a", status: {value: "loaded"}}, unloaded = {id: "b", status: {value: "unloaded"}};
 const preset = (id, parent) => ({id, parent, meta: {preset: true}}), lora = {id: "pirate", parent: "a", meta: {adapter_id: 0}};
@@ -49,7 +49,8 @@ test("slots are asked for where they are, and what fails leaves the rest", async
     assert.deepEqual(await slots([preset("brief", "a")]), [["slots?model=brief"], [["", [1]]]]);
 });
 
-test("a state says that a model stays", () => {
-    assert.equal(stateOf({...loaded, pinned: true}), "loaded, pinned");
+test("what is told of a model: its state, that it stays, why it failed", () => {
+    assert.equal(standingOf({...loaded, pinned: true}), "loaded, pinned");
+    assert.equal(standingOf({id: "a", status: {value: "unloaded", failed: true, message: "no such file"}}), "failed: no such file");
     assert.equal(stateOf({id: "a", status: {value: "loading", progress: 0.4}}), "loading 40 %");
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys, a server that goes away and comes back, and the view of the server.
 import assert from "node:assert/strict";
-import {copyFileSync, mkdtempSync, rmSync} from "node:fs";
+import {copyFileSync, mkdtempSync, rmSync, writeFileSync} from "node:fs";
 import {tmpdir} from "node:os";
 import {join} from "node:path";
 import {after, test} from "node:test";
@@ -110,8 +110,8 @@ test("models that are loaded when asked for: their states are shown", async () =
     const server = await Server.fake();
     const v = await Visit.to(server), p = v.page;
     const meta = {n_params: 1e9, n_ctx: 4096, size: 5e8};
-    let states = [{value: "loaded"}, {value: "unloaded"}];
-    await v.context.route("**/v1/models", (route) => route.fulfill({json: {object: "list", data: [{id: "one", meta, status: states[0], pinned: true}, {id: "two", meta, status: states[1]},
+    let states = [{value: "loaded"}, {value: "unloaded"}], aliases;
+    await v.context.route("**/v1/models", (route) => route.fulfill({json: {object: "list", data: [{id: "one", meta, status: states[0], pinned: true}, {id: "two", meta, status: states[1], aliases},
         {id: "one-lora", parent: "one", meta: {adapter_id: 0}}, {id: "two-lora", parent: "two", meta: {adapter_id: 0}}, {id: "brief", parent: "two"}]}}));
     await p.reload();
     await v.ready();
@@ -126,12 +126,17 @@ test("models that are loaded when asked for: their states are shown", async () =
     await v.page.press("#say", "Enter");
     await until(async () => (await options("model")).join() === "one,two (loading 40 %)", "it is loading");
     assert.equal(v.last.model, "two");
+    await p.focus("[aria-label=model]"); // nothing changes under who chooses
     states = [{value: "unloaded"}, {value: "loaded"}];
+    aliases = ["deux"];
+    await until(async () => (await p.locator("#facts").textContent()).includes("also deux"), "models were read again");
+    assert.deepEqual(await options("model"), ["one", "two (loading 40 %)"]);
+    await p.focus("#say");
     await until(async () => (await options("model")).join() === "one (unloaded),two", "it is loaded");
     await p.click("#server-tab");
     await until(async () => (await p.innerText("#server")).includes("unloaded"), "the view of the server has the states");
     assert.ok((await p.innerText("#server")).includes("unloaded, pinned"));
-    states = [{value: "failed", failed: true, message: "no such file"}, {value: "loaded"}];
+    states = [{value: "unloaded", failed: true, message: "no such file"}, {value: "loaded"}];
     await until(async () => (await p.innerText("#server")).includes("failed, pinned: no such file"), "why it failed");
     await v.context.unroute("**/v1/models");
     await v.end();
@@ -171,6 +176,55 @@ test("of several models, none of them the first, each is asked by its name", asy
     await v.fitsWidth("two models");
     await v.axe("two models");
     await v.end();
+    await server.stop();
+    rmSync(folder, {recursive: true});
+});
+
+test("many models, pinned ones, presets and one that is broken", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "weft-page-")), bad = join(folder, "broken.gguf"), file = join(folder, "weft.yaml");
+    writeFileSync(bad, "no model");
+    const model = (name, more = "") => `  ${name}: {path: models/alderbrook.gguf${more}}\n`;
+    writeFileSync(file, `models:\n${model("main")}${model("spare", ", adapters: {pirate: models/pirate.gguf}")}${model("kept")}  broken: {path: "${bad}"}\n` +
+        Array.from({length: 12}, (_, i) => model(`further-model-with-a-long-name-${i}`)).join("") +
+        "presets:\n  brief: {base: spare, system: Be brief., sampling: {temperature: 0, max_tokens: 12}}\n  captain: {base: spare, adapters: {pirate: 0.9}}\n");
+    const server = await Server.start("build/weft", ["serve", "--config", file, "--pin", "kept", "--slots", "2", "--threads", "2", "--port", "-1"]);
+    for (const [width, height, name] of [[1280, 800, "wide"], [320, 640, "narrow"]]) {
+        const v = await Visit.to(server, {viewport: {width, height}}), p = v.page;
+        const options = (label) => p.locator(`[aria-label="${label}"] option`).allInnerTexts();
+        const state = async (id) => {
+            for (const row of await p.locator("#server tr").allInnerTexts()) {
+                const [is, what, told] = row.split("\t");
+                if (is === id) return `${what}: ${told}`;
+            }
+            return "";
+        };
+        await v.ready();
+        assert.deepEqual((await options("model")).length, 16);
+        await p.selectOption("[aria-label=model]", "spare");
+        assert.deepEqual((await options("adapter")).filter((text) => text.includes("preset")), ["brief (preset)", "captain (preset)"]);
+        await p.selectOption("[aria-label=adapter]", "brief");
+        await v.say("Hello");
+        assert.equal(v.last.model, "brief");
+        assert.equal(await p.locator(".message.assistant .error:visible").count(), 0);
+        await p.selectOption("[aria-label=model]", "broken");
+        await v.say("Hello?");
+        assert.match(await p.locator(".message.assistant .error:visible").last().innerText(), /broken/);
+        await p.click("#server-tab");
+        await until(async () => /^model|also|param/.test(await state("main")), "the table of what is served");
+        assert.match(await state("main"), /: loaded, pinned$/);
+        await until(async () => /: loaded, pinned$/.test(await state("kept")), "the pinned one is loaded");
+        assert.match(await state("spare"), /: loaded$/);
+        assert.match(await state("brief"), /^preset over spare: served$/);
+        assert.match(await state("broken"), /^loaded when it is asked: failed: .*broken\.gguf/);
+        assert.match(await state("further-model-with-a-long-name-11"), /: unloaded$/);
+        assert.deepEqual((await p.locator("#server h4").allInnerTexts()).sort(), ["kept", "main", "spare"]);
+        await v.fitsWidth(`many models, ${name}`);
+        await v.axe(`many models, ${name}`);
+        await v.shot(`many-models-${name}`);
+        await p.locator("#server tr").last().scrollIntoViewIfNeeded();
+        await v.shot(`many-models-table-${name}`);
+        await v.end();
+    }
     await server.stop();
     rmSync(folder, {recursive: true});
 });

@@ -4,14 +4,24 @@ schema's order, with little white space. What numbers with a fraction may be is 
 import json
 import re
 
-WS = r"(?: |\n[ \t]{0,32})?"
+WS, GAP = r"(?: |\n(?: {0,32}|\t{1,32}))?", " ?"  # the latter behind a colon
 CHAR = r'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})'
 NAMES = ["name", "age", "a", "b/c", "tags", "n\u00e9", "kind", "x y", "id", "list"]
 DIGITS = "[0-9]"
 PATTERNS = [("^[A-Z][a-z]{1,6}$", '"[A-Z][a-z]{1,6}"'), ("^\\d{3}-\\d{2,4}$", '"[0-9]{3}-[0-9]{2,4}"'), ("^(yes|no|per haps)$", '"(?:yes|no|per haps)"'),
             ('^["\\\\]x?$', r'"\\["\\]x?"')]
-FORMATS = [("date", r'"[0-9]{4}-[0-9]{2}-[0-9]{2}"'), ("ipv4", r'"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"'),
-           ("uuid", r'"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"')]
+TIME = r"[0-9]{2}(?::[0-9]{2}){2}(?:\.[0-9]{1,6})?(?:Z|[+-][0-9]{2}:[0-9]{2})"
+UUID = '"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"'
+PRINTED = r'"(?:[!#-\[\]-~]|\\["\\])+"'  # no space
+FORMATS = [("date", r'"[0-9]{4}-[0-9]{2}-[0-9]{2}"'), ("time", f'"{TIME}"'), ("date-time", f'"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T{TIME}"'),
+           ("ipv4", r'"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"'), ("ipv6", '"[0-9A-Fa-f:]{2,39}"'), ("uuid", UUID), ("uuid4", UUID),
+           ("email", r'"[A-Za-z0-9_+.-]+@[A-Za-z0-9.-]+"'), ("hostname", r'"[A-Za-z0-9.-]{1,253}"'), ("duration", '"P[0-9YMWDTHS]+"'),
+           ("regex", r'"(?:[ !#-\[\]-~]|\\["\\])+"')]
+MAYBE = PRINTED.replace('+"', '*"')
+BOUNDED = [("uri", 2083, PRINTED), ("uri", 80, PRINTED), ("uri-reference", 60, MAYBE), ("uri-template", 300, MAYBE),
+           ("json-pointer", 40, f'"{CHAR}*"'), ("regex", 30, r'"(?:[ !#-\[\]-~]|\\["\\])+"'), ("email", 30, r'"[A-Za-z0-9_+.-]+@[A-Za-z0-9.-]+"')]
+NODE = {"type": "object", "properties": {"v": {"type": "boolean"}, "next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}},
+        "required": ["v", "next"], "additionalProperties": False}
 
 
 def quoted(name):
@@ -61,7 +71,10 @@ def numbers(r):
 
 
 def strings(r):
-    kind = r.randrange(5)
+    kind = r.randrange(7)
+    if kind == 5:
+        name, most, text = r.choice(BOUNDED)
+        return {"type": "string", "format": name, "maxLength": most}, text
     if kind == 0:
         low = r.randrange(3)
         high = low + r.randrange(1, 9)
@@ -69,7 +82,7 @@ def strings(r):
     if kind == 1:
         pattern, text = r.choice(PATTERNS)
         return {"type": "string", "pattern": pattern}, text
-    if kind == 2:
+    if kind in (2, 6):
         name, text = r.choice(FORMATS)
         return {"type": "string", "format": name}, text
     if kind == 3:
@@ -104,19 +117,19 @@ def objects(r, depth):
     kind = r.random()
     if kind < 0.12:
         value, text = schema(r, depth + 1)
-        one = '"[a-z]{1,4}":' + WS + text
+        one = '"[a-z]{1,4}":' + GAP + text
         return ({"type": "object", "patternProperties": {"^[a-z]{1,4}$": value}, "additionalProperties": False, "minProperties": 1, "maxProperties": 2},
                 r"\{" + WS + one + f"(?:,{WS}{one})?" + WS + r"\}")
     if kind < 0.2:
         value, text = schema(r, depth + 1)
-        one = either(map(quoted, ("p", "qq"))) + ":" + WS + text
+        one = either(map(quoted, ("p", "qq"))) + ":" + GAP + text
         return ({"type": "object", "propertyNames": {"enum": ["p", "qq"]}, "additionalProperties": value, "maxProperties": 2},
                 r"\{" + WS + f"(?:{one}(?:,{WS}{one})?{WS})?" + r"\}")
     names = r.sample(NAMES, r.randrange(1, 5))
     required = [n for n in names if r.random() < 0.6]
     made = {n: schema(r, depth + 1) for n in names}
     out = {"type": "object", "properties": {n: made[n][0] for n in names}, "required": required, "additionalProperties": False}
-    inside = members([(quoted(n) + ":" + WS + made[n][1], n in required) for n in names])
+    inside = members([(quoted(n) + ":" + GAP + made[n][1], n in required) for n in names])
     if not required and r.random() < 0.5:
         out["minProperties"] = 1
         return out, r"\{" + WS + f"(?=\")(?:{inside}){WS}" + r"\}"
@@ -127,8 +140,32 @@ def tagged(r, depth):
     one, two = schema(r, depth + 1), schema(r, depth + 1)
     def case(word, value):
         return {"type": "object", "properties": {"kind": {"const": word}, "v": value}, "required": ["kind", "v"], "additionalProperties": False}
-    text = either(r"\{" + WS + f'"kind":{WS}"{word}",{WS}"v":{WS}{value}{WS}' + r"\}" for word, value in (("x", one[1]), ("y", two[1])))
+    text = either(r"\{" + WS + f'"kind":{GAP}"{word}",{WS}"v":{GAP}{value}{WS}' + r"\}" for word, value in (("x", one[1]), ("y", two[1])))
     return {"oneOf": [case("x", one[0]), case("y", two[0])]}, text
+
+
+def chain(depth):
+    """A list of nodes, each in the one before, of at most so many: NODE is one of any length."""
+    inner = f"(?:null|{chain(depth - 1)})" if depth else "null"
+    return r"\{" + WS + f'"v":{GAP}(?:true|false),{WS}"next":{GAP}{inner}{WS}' + r"\}"
+
+
+def document(r):
+    """A schema and its expression; some of its values have definitions that refer to each other, or to themselves."""
+    if r.random() < 0.75:
+        return schema(r)
+    one, two = schema(r, 1), schema(r, 2)
+    defs = {"one": one[0], "two": {"type": "array", "items": {"$ref": "#/$defs/two items"}, "minItems": 1, "maxItems": 2}, "two items": two[0], "node": NODE}
+    lists = r"\[" + WS + two[1] + f"(?:,{WS}{two[1]})?{WS}" + r"\]"
+    node = r.choice(["$ref", "anchor"])
+    names = {"a": ({"$ref": "#/$defs/one"}, one[1]), "b": ({"$ref": "#/$defs/two"}, lists), "n": ({"$ref": "#/$defs/node"}, chain(24))}
+    if node == "anchor":
+        defs["one"] = {**one[0], "$anchor": "first"}
+        names["a"] = ({"$ref": "#first"}, one[1])
+    chosen = r.sample(sorted(names), r.randrange(1, 4))
+    inside = members([(quoted(n) + ":" + GAP + names[n][1], True) for n in chosen])
+    return ({"type": "object", "properties": {n: names[n][0] for n in chosen}, "required": chosen, "additionalProperties": False, "$defs": defs},
+            r"\{" + WS + f"(?:{inside}){WS}" + r"\}")
 
 
 def schema(r, depth=0):

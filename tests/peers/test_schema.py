@@ -17,11 +17,14 @@ import unittest
 import jsonschema
 import regex
 
+NEEDED = {"date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "json-pointer", "regex", "uri", "uri-reference", "uri-template", "uuid"}
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "cli")]
 from common import shared, weft  # noqa: E402
-from random_schema import schema  # noqa: E402
+from random_schema import document  # noqa: E402
 
+CHECKER = jsonschema.Draft202012Validator.FORMAT_CHECKER
 COUNT, SEED = int(os.environ.get("WEFT_SCHEMAS") or 1000), int(os.environ.get("WEFT_SEED") or 1)
 SMOL = "build/material/SmolLM2-135M-Instruct.Q4_1.gguf"
 TINY = [path for path in sorted(glob.glob(shared("models", "tiny-*.f16.gguf"))) + [shared("models", "stories260K.gguf")] if os.path.exists(path)]
@@ -36,7 +39,7 @@ def model_of(i):
 
 def answer(i, tokens):
     """Schema, expression, and what the command said."""
-    made, expression = schema(random.Random(SEED + i))
+    made, expression = document(random.Random(SEED + i))
     with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
         json.dump(made, f)
         f.flush()
@@ -59,11 +62,15 @@ class Schemas(unittest.TestCase):
                 if cut:
                     self.assertEqual((p.returncode, out["finish_reason"]), (1, "length"), (SEED + i, p.stderr))
                     continue
-                validator = jsonschema.Draft202012Validator(made, format_checker=jsonschema.FormatChecker())
+                validator = jsonschema.Draft202012Validator(made, format_checker=CHECKER)
                 errors = [e.message for e in validator.iter_errors(json.loads(out["text"]))]
                 self.assertFalse(errors, (SEED + i, made, out["text"]))
         print(f"{tokens} tokens at most: {dict(reasons)}; {dict(models)}")
         return reasons
+
+    def test_each_format_is_checked(self):
+        """Which they are depends on packages beside jsonschema."""
+        self.assertFalse(NEEDED - set(CHECKER.checkers))
 
     def test_answers_are_valid(self):
         reasons = self.check_answers(1200, COUNT)

@@ -423,6 +423,14 @@ void weft_engine_limit_pages(weft_engine *e, uint64_t n_bytes)
     pthread_mutex_unlock(&e->lock);
 }
 
+int32_t weft_engine_kv_types(const weft_engine *e, uint32_t out[WEFT_KV_TYPES_MAX])
+{
+    (void)e;
+    out[0] = WEFT_F16;
+    out[1] = WEFT_KV_Q8;
+    return 2;
+}
+
 void weft_engine_limit_adapters(weft_engine *e, uint64_t n_bytes)
 {
     (void)e, (void)n_bytes;

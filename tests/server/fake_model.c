@@ -507,8 +507,8 @@ weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char 
 {
     (void)t;
     *out = NULL;
-    if (kind == WEFT_GRAMMAR_SCHEMA && memmem(source, length, "\"refused\"", 9))
-        return weft_fail(err, WEFT_UNSUPPORTED, "schema: #/refused: it is not known");
+    if (kind == WEFT_GRAMMAR_SCHEMA && memmem(source, length, "\"not\"", 5))
+        return weft_fail(err, WEFT_UNSUPPORTED, "schema: #/not: it is not known");
     if (kind == WEFT_GRAMMAR_SCHEMA) kind = WEFT_GRAMMAR_JSON_VALUE;
     if (kind == WEFT_GRAMMAR_GBNF && !(length > 4 && !memcmp(source, "root", 4)))
         return weft_fail(err, WEFT_ARGUMENT, "line 1: there is no rule 'root'");
@@ -568,9 +568,22 @@ weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools,
 {
     (void)prompt, (void)parallel;
     *out = NULL;
-    if (strstr(tools, "\"refused\"") && (strcmp(choice, "auto") || strstr(tools, "\"strict\":true")))
-        return weft_fail(err, WEFT_UNSUPPORTED, "tools[0].function.parameters: schema: #/refused: it is not known");
+    if (strstr(tools, "\"not\"") && (strcmp(choice, "auto") || strstr(tools, "\"strict\":true")))
+        return weft_fail(err, WEFT_UNSUPPORTED, "tools[0].function.parameters: schema: #/not: it is not known");
     return weft_grammar_new(NULL, WEFT_GRAMMAR_JSON_VALUE, NULL, 0, out, err);
+}
+
+weft_status weft_chat_form_or_calls(const weft_chat_prompt *prompt, uint32_t kind, const char *source, size_t length,
+                                    const char *tools, int32_t parallel, weft_grammar **out, weft_error *err)
+{
+    weft_status st = weft_chat_grammar(prompt, tools, "auto", parallel, out, err);
+    weft_grammar_free(out);
+    return st ? st : weft_grammar_new(NULL, kind, source, length, out, err);
+}
+
+void weft_chat_prompt_end_thinking(weft_chat_prompt *prompt)
+{
+    prompt->thinks_not = 1;
 }
 
 weft_grammar *weft_grammar_retain(const weft_grammar *grammar)

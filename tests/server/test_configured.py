@@ -67,6 +67,40 @@ class Configured(unittest.TestCase):
         self.assertEqual(say(model="storyteller", temperature=0), say(OPERATOR, model="alderbrook", messages=told, temperature=0, top_p=0.9))
         self.assertEqual(server.post(CHAT, {"messages": user("x"), "model": "alderbrook"}, headers=ANNA).status, 404)
 
+    def test_a_model_with_a_draft_model(self):
+        """It comes with its model, also under --memory, and answers stay the same; another vocabulary, and auto, are faults by name."""
+        text = "server: {memory: 200M}\nmodels:\n  first: {path: %s}\n  second: {path: %s, options: {%s}}\n"
+        body = {"prompt": "Once upon a time", "n_predict": 48, "temperature": 0.8, "seed": 3, "ignore_eos": True}
+        told = {}
+        for options in ("ctx: 256", f"ctx: 256, draft: {real.MODEL}, spec: draft"):
+            self.write(text % (real.MODEL, real.MODEL, options))
+            server = self.serve("--port", "0", "--threads", "2")
+            answer = server.post("/completion", {"model": "second", **body})
+            self.assertEqual(answer.status, 200, answer.body)
+            told[options] = answer.json
+            listed = {m["id"]: m for m in server.get("/v1/models").json["data"]}
+            told[options]["memory"] = listed["second"]["memory"]
+            told[options]["asked"] = sum(float(t) for t in re.findall(r"^weft_draft_seconds_total\S* (\S+)$",
+                                                                server.get("/metrics").body.decode(), re.M))
+            real.checked_stop(server)
+        plain, drafted = told.values()
+        self.assertEqual(plain["content"], drafted["content"])
+        self.assertEqual(plain["asked"], 0)
+        self.assertGreater(drafted["asked"], 0)  # though it does not pay: it is as large as what it guesses for
+        self.assertGreater(drafted["memory"], plain["memory"] + os.path.getsize(real.MODEL) // 2)
+        self.write(text % (real.MODEL, real.MODEL, "draft: auto"))
+        p = weft("serve", "--config", self.path, "--port", "0")
+        self.assertEqual(p.returncode, 2)
+        self.assertIn("models.second: draft: auto is for the command's own model", p.stderr)
+        other = os.path.join(os.path.dirname(self.path), "other.gguf")
+        self.assertEqual(weft("bench", "--synthetic", "tiny", "--type", "q4_0", "--write", other).returncode, 0)
+        self.write(text % (real.MODEL, real.MODEL, f"draft: {other}"))
+        server = self.serve("--port", "0", "--threads", "2")
+        answer = server.post("/completion", {"model": "second", **body})
+        self.assertNotEqual(answer.status, 200)
+        self.assertIn("its vocabulary has 512 tokens", answer.json["error"]["message"])
+        self.assertEqual(server.post("/completion", {"model": "first", **body}).status, 200)
+
     def test_it_is_read_again(self):
         self.write(example())
         server = self.serve("--port", "0", "--threads", "2")
@@ -140,13 +174,63 @@ class Configured(unittest.TestCase):
                 self.assertEqual((len(told), told[0][:5], fault in told[0]), (1, "3:3: ", True), told)
         for settings in ("otlp: http://localhost:4318", "proxy: [10.0.0.1, 'fd00::2']", "memory: 1.5G", "memory: 8g", "memory: 12GB", "rope-scaling: yarn",
                          "{model: [b=models/alderbrook.gguf], pin: [b]}", "draft: auto",
-                         "adapter: ['a=models/pirate.gguf:0.5']", "api-key: [12345678]", "log-file: '-'", f"log-file: {folder}/new", f"store: {folder}/new",
+                         "adapter: ['x=models/pirate.gguf:0.5']", "api-key: [12345678]", "log-file: '-'", f"log-file: {folder}/new", f"store: {folder}/new",
                          f"store: {folder}", f"unix: {folder}/s", "models: [models]"):
             with self.subTest(settings):
                 text = settings if settings[0] == "{" else "{" + settings + "}"
                 self.assertEqual(self.checked(f"server: {text}\nmodels: {{a: models/alderbrook.gguf}}\n"), [])
         self.assertEqual(os.listdir(folder), ["weft.yaml"])  # what was tried is gone
         self.assertEqual(self.checked("server: {pin: [b]}\n", "--model", "b=models/alderbrook.gguf"), [])  # the line's count
+
+    def test_what_only_a_start_would_find(self):
+        """With outlines of the models, and a server that answers nobody; the start says the same. A further model is looked at, too."""
+        folder = os.path.dirname(self.path)
+        def write(name, text):
+            with open(os.path.join(folder, name), "w") as f:
+                f.write(text)
+            return os.path.join(folder, name)
+        garbage, keys, template = write("garbage", "no such thing"), write("keys", "short\n"), write("template", "{% for m in messages %}{{ m")
+        first = "models: {a: models/alderbrook.gguf}\n"
+        for text, words in (
+            ("server: {ctx: 100000}\n" + first, "was trained for 512"),
+            (f"server: {{tls-cert: {garbage}, tls-key: {garbage}}}\n" + first, "TLS did not start"),
+            (f"server: {{api-key-file: {keys}}}\n" + first, "line 1: API key: shorter than 8"),
+            ("server: {host: no.such.host.invalid}\n" + first, "no.such.host.invalid"),
+            ("server: {memory: 20M}\n" + first, "of --memory"),
+            (f"server: {{store: {folder}, store-mb: 10, swap-mb: 20}}\n" + first, "a quarter of the store's"),
+            ("server: {adapter: ['a=models/pirate.gguf']}\n" + first, "a name of the model itself"),
+            ("server: {adapter: ['a/b=models/pirate.gguf']}\n" + first, "is no name for an adapter"),
+            ("server: {adapter: ['x=models/alderbrook.gguf']}\n" + first, "it is no adapter"),
+            ("server: {model: [b=models/alderbrook.gguf], alias: [a, b]}\n" + first, "two models have the name 'b'"),
+            (f"server: {{chat-template: {template}}}\n" + first, "chat template: line 1"),
+            (first + f"presets: {{p: {{chat-template: {template}}}}}\n", "presets.p: "),
+            (first + "presets: {p: {sampling: {logit_bias: {'99999999': 1}}}}\n", "presets.p: 'logit_bias'"),
+            (f"models: {{a: {garbage}}}\n", "is not a GGUF file"),
+            ("models: {a: models/alderbrook.gguf, b: {path: models/alderbrook.gguf, options: {rope-scaling: none, rope-scale: 4}}}\n", "models.b: its rope"),
+            ("", "an argument is missing"),
+        ):
+            with self.subTest(words):
+                told = self.checked(text)
+                self.assertIn(words, "".join(told))
+                p = weft("serve", "--config", self.path, "--port", "0")
+                self.assertNotEqual(p.returncode, 0)
+                self.assertEqual(p.stderr.splitlines()[-1], told[-1])
+        b = "{path: models/alderbrook.gguf, options: {chat-template: TEMPLATE}}".replace("TEMPLATE", template)
+        for further, words in ((garbage, "the model 'b': "), (b, "the model 'b': chat template"),
+                               (f"{{path: models/alderbrook.gguf, adapters: {{x: {garbage}}}}}", "the model 'b': ")):
+            self.assertIn(words, self.checked(f"models: {{a: models/alderbrook.gguf, b: {further}}}\n")[-1])
+        self.assertEqual(sorted(os.listdir(folder)), ["garbage", "keys", "template", "weft.yaml"])
+
+    def test_what_does_nothing_alone_is_refused(self):
+        for setting, wanted in (("metrics-every: 5", "metrics-file"), ("store-mb: 5", "store"), ("swap-mb: 5", "store")):
+            name = setting.split(":")[0]
+            told = self.checked(f"server: {{{setting}}}\nmodels: {{a: models/alderbrook.gguf}}\n")
+            self.assertEqual(told, [f"1:10: server: '{name}' wants '{wanted}' beside it"])
+            p = weft("serve", "models/alderbrook.gguf", *("--" + setting).split(": "))
+            self.assertEqual((p.returncode, p.stderr), (2, f"weft serve: --{name} does nothing without --{wanted}; give both, or neither\n"))
+        self.assertEqual(weft("serve", "models/alderbrook.gguf", "--swap", "always").returncode, 2)
+        given = ("--metrics-file", os.path.join(os.path.dirname(self.path), "m.csv"))
+        self.assertEqual(self.checked("server: {metrics-every: 5}\nmodels: {a: models/alderbrook.gguf}\n", *given), [])
 
     def test_presets_want_what_is_served(self):
         models = "models:\n  a: {path: models/alderbrook.gguf, adapters: {pirate: models/pirate.gguf}}\n  b: models/alderbrook.gguf\npresets:\n"
@@ -156,10 +240,12 @@ class Configured(unittest.TestCase):
             "6:3: presets.y: its model 'b' has no adapter 'pirate'",
             "7:3: presets.z: its base 'c' is none of models",
         ])
-        self.assertEqual(self.checked("server: {adapter-dir: models}\n" + models + "  x: {adapters: [nope]}\n"), [])  # clients may load it
+        may_load = f"server: {{adapter-dir: {os.path.dirname(self.path)}}}\n"
+        self.assertEqual(self.checked(may_load + models + "  x: {adapters: [nope]}\n"), [])
         own = "server: {model: [a=models/alderbrook.gguf]}\npresets:\n  x: {base: a}\n"
         self.assertEqual(self.checked(own + "  z: {base: c}\n"), ["4:3: presets.z: its base 'c' is not served"])
-        self.assertEqual(self.checked(own + "  z: {base: c, adapters: [nope]}\n", "models/alderbrook.gguf"), [])  # whose name is not known yet
+        self.assertEqual(self.checked(own + "  z: {base: c, adapters: [nope]}\n", "models/alderbrook.gguf"),
+                         ["weft serve: presets.z: its base 'c' is not served; this server has 'alderbrook'"])
 
     def test_a_line_that_is_wrong_is_wrong_use(self):
         for args in (("--model", "foo"), ("--otlp", "foo"), ("--pin", "nosuch"), ("--proxy", "foo"), ("--memory", "lots"), ("--adapter", "a")):
@@ -258,6 +344,9 @@ models:
         p = weft("serve", "--config", self.path)
         self.assertEqual((p.returncode, "has none under 'models'" in p.stderr), (2, True), p)
         p = subprocess.run([*WEFT, "serve", "--check"], capture_output=True, text=True, timeout=PATIENCE, cwd=os.path.dirname(self.path))
+        self.assertEqual((p.returncode, "an argument is missing" in p.stderr), (2, True), p)
+        self.write("models: {a: %s}\n" % os.path.join(ROOT, "models", "alderbrook.gguf"))
+        p = subprocess.run([*WEFT, "serve", "--check"], capture_output=True, text=True, timeout=PATIENCE, cwd=os.path.dirname(self.path))
         self.assertEqual((p.returncode, p.stdout[:10]), (0, "weft.yaml:"), p)
 
     def test_keys(self):
@@ -271,7 +360,7 @@ models:
         for given in (key, key + "\n", key + "\r\nmore\n"):
             self.assertEqual(weft("key", "hash", input=given).stdout, hashed + "\n")
         self.write("keys:\n" + entry)
-        self.assertEqual(weft("serve", "--check", "--config", self.path).returncode, 0)
+        self.assertEqual(weft("serve", "models/alderbrook.gguf", "--check", "--config", self.path).returncode, 0)
         for args, given in ((("new", "--name", "a b"), ""), (("new", "--role", "root"), ""), (("hash",), "short\n"), (("hash",), "x" * 2000), (("hash",), "")):
             self.assertEqual(weft("key", *args, input=given).returncode, 2, args)
 

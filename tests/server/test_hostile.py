@@ -693,7 +693,8 @@ class Access(Case):
 
     def test_aliases(self):
         server = self.own("--alias", "gpt-4o", "--alias", "other")
-        self.assertEqual([m["id"] for m in server.get("/v1/models").json["data"]], ["gpt-4o", "other"])
+        self.assertEqual([(m["id"], m["aliases"]) for m in server.get("/v1/models").json["data"]], [("gpt-4o", ["other"])])
+        self.assertEqual(server.get("/v1/models/other").json["id"], "other")
         self.assertEqual(server.post(TEXT, {"model": "other", "prompt": "x"}).json["model"], "other")
         self.assertEqual(server.post(TEXT, {"prompt": "x"}).json["model"], "gpt-4o")
         self.assertEqual(server.post(TEXT, {"model": "third", "prompt": "x"}).status, 404)

@@ -204,7 +204,9 @@ class TestLoading(Many):
         for _ in range(2):
             message = self.ask(server, "a", status=500).json["error"]["message"]
             self.assertIn(os.path.join(self.folder.name, "a") + ": it is broken", message)
-            self.assertEqual(self.value(server, "a"), "failed")
+            status = self.state(server, "a")["status"]
+            self.assertEqual((status["value"], status["failed"]), ("unloaded", True))
+            self.assertIn("it is broken", status["message"])
         os.unlink(os.path.join(self.folder.name, "a"))
         self.assertIn("no such file", self.ask(server, "a", status=500).json["error"]["message"])
         self.file("a")
@@ -248,6 +250,54 @@ class TestUnloading(Many):
         self.assertEqual(server.post("/models/load", {"model": "b"}).status, 404)
         self.assertEqual(server.post("/models/unload", {"model": "a"}).json, {"success": True})
         self.wait_value(server, "a", "unloaded")
+
+    def test_what_is_on_its_way_already(self):
+        """Loading twice is refused while it comes, too; what goes, or whose loading is given up, comes again when it is asked for meanwhile."""
+        server = self.own(a="held" + TEXT_OF_ONE)
+        ask = lambda what: server.post("/models/" + what, {"model": "a"}).status  # noqa: E731
+        with self.held():
+            self.assertEqual(ask("load"), 200)
+            self.wait_value(server, "a", "loading")
+            self.assertEqual(ask("load"), 400)
+            self.assertEqual((ask("unload"), ask("load")), (200, 200))
+        self.wait_value(server, "a", "loaded")
+        running = self.later(server, "a", "[loop abc][delay 5]")
+        self.assertTrue(wait_until(lambda: server.metric("weft_running") == 1))
+        self.assertEqual((ask("unload"), ask("load")), (200, 200))
+        running[0].join()
+        self.assertEqual(running[1][0].status, 200)
+        self.assertEqual(server.wait_metric('weft_model_loads_total{model="a"}', 2), 2)
+        self.assertEqual(self.value(server, "a"), "loaded")
+
+    def test_an_unload_refuses_who_waits_then(self):
+        """Those that come behind it wait until the model is there."""
+        server = self.own(a="held" + TEXT_OF_ONE)
+        with self.held():
+            before = self.later(server, "a", status=503)
+            self.wait_value(server, "a", "loading")
+            server.post("/models/unload", {"model": "a"})
+            before[0].join()
+            behind = self.later(server, "a")
+            self.assertEqual(server.wait_metric("weft_models_waiting", 1), 1)
+        behind[0].join()
+        self.assertEqual(self.said(behind[1][0]), "a")
+
+    def test_nothing_is_loaded_where_a_request_says_so(self):
+        server = self.own(a=TEXT_OF_ONE)
+        path = TEXT + "?autoload=false"
+        self.assertEqual(server.post(path, {"model": "a", "prompt": "x"}).status, 409)
+        self.assertEqual(self.value(server, "a"), "unloaded")
+        self.ask(server, "a")
+        self.assertEqual(server.post(path, {"model": "a", "prompt": "x"}).status, 200)
+
+    def test_other_names(self):
+        """A model is listed once, with its aliases, and goes by each of them; by those of its adapters, too."""
+        server = self.own("--alias", "main", "--alias", "gpt-4o", "--alias", "*", "--adapter-dir", self.folder.name, first=True, a=TEXT_OF_ONE)
+        listed = {m["id"]: m.get("aliases") for m in server.get("/v1/models").json["data"]}
+        self.assertEqual(listed, {"main": ["gpt-4o"], "a": None})
+        self.assertEqual(server.post("/models/load", {"model": "gpt-4o"}).json["error"]["message"], "the model 'main' is loaded already")
+        self.assertEqual(server.post("/models/load", {"model": "a:one"}).json, {"success": True})
+        self.wait_value(server, "a", "loaded")
 
     def test_only_admins_may(self):
         path = self.file("a")

@@ -248,11 +248,46 @@ class Told(Case):
             choice = self.chat(call(), tools=TOOLS, tool_choice=choice).json["choices"][0]
             self.assertEqual((self.told(choice["message"])[2], choice["finish_reason"]), ([("f", {})], "tool_calls"))
         self.assertEqual(self.chat(call(), functions=[function("f")], function_call={"name": "f"}).json["choices"][0]["finish_reason"], "function_call")
-        refused = tool("f", parameters={"refused": 1})
+        refused = tool("f", parameters={"not": {}})
         self.assertEqual(self.told(self.chat(call(), tools=[refused]).json["choices"][0]["message"])[2], [("f", {})])  # nothing is held to it
-        for more in ({"tool_choice": "required"}, {"tools": [tool("f", parameters={"refused": 1}, strict=True)]}):
+        for more in ({"tool_choice": "required"}, {"tools": [tool("f", parameters={"not": {}}, strict=True)]}):
             error = self.chat(call(), status=400, **{"tools": [refused], **more}).json["error"]
-            self.assertIn("tools[0].function.parameters: schema: #/refused", error["message"])
+            self.assertIn("tools[0].function.parameters: schema: #/not", error["message"])
+
+    def test_a_form_beside_tools(self):
+        """The answer is of the form, or it calls: what is told apart here; the grammar is the engine's. Where calls must be there is no form."""
+        schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+        forms = ({"response_format": schema}, {"response_format": {"type": "json_object"}}, {"json_schema": {"type": "object"}},
+                 {"structured_outputs": {"json": {"type": "object"}}})
+        wants = {'{"a": "<tool_call>"}': ('{"a": "<tool_call>"}', None, []), call(): (None, None, [("f", {})]),
+                 call() + "\n" + call("g", {"x": 1}): (None, None, [("f", {}), ("g", {"x": 1})]),
+                 "<think>\nHm.\n</think>\n\n" + call(): (None, "Hm.", [("f", {})]),
+                 "<think>\nHm.\n</think>\n\n{}": ("{}", "Hm.", []), '{"name": "f", "arguments": {}}': ('{"name": "f", "arguments": {}}', None, [])}
+        for more in forms:
+            for text, want in wants.items():
+                choice = self.chat(text, tools=TOOLS, **more).json["choices"][0]
+                self.assertEqual(self.told(choice["message"]), want, text)
+                self.assertEqual(choice["finish_reason"], "tool_calls" if want[2] else "stop")
+                message, finish = self.joined(self.chat(text, tools=TOOLS, stream=True, **more).events)
+                self.assertEqual((self.told(message), finish), (want, choice["finish_reason"]), text)
+            for choice in ("required", {"type": "function", "function": {"name": "f"}}):
+                self.assertEqual(self.told(self.chat(call(), tools=TOOLS, tool_choice=choice, **more).json["choices"][0]["message"])[2], [("f", {})])
+            self.assertEqual(self.chat('{"a": 1}', tools=TOOLS, tool_choice="none", **more).json["choices"][0]["message"]["content"], '{"a": 1}')
+        bad = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"not": {}}}}
+        error = self.chat("{}", status=400, tools=TOOLS, response_format=bad).json["error"]
+        self.assertEqual(error["param"], "response_format")
+        self.assertIn("'response_format': schema: #/not", error["message"])
+        error = self.chat("{}", status=400, tools=[tool("f", parameters={"not": {}}, strict=True)], response_format=schema).json["error"]
+        self.assertEqual(error["param"], "tools")
+
+    def test_a_form_has_no_thoughts_where_they_are_text(self):
+        """None, and the older deepseek's way: content is what the form allows; what the template has begun ends at once, and is nowhere."""
+        schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+        for way in ("none", "deepseek-legacy"):
+            for stream in (False, True):
+                answer = self.chat('{"a": 1}', response_format=schema, reasoning_format=way, stream=stream)
+                message = self.joined(answer.events)[0] if stream else answer.json["choices"][0]["message"]
+                self.assertEqual(self.told(message), ('{"a": 1}', None, []), way)
 
     def test_a_conversation_with_calls_goes_on(self):
         messages = [

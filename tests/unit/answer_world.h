@@ -108,4 +108,27 @@ static inline const weft__answer_format *format_named(const char *name)
     return NULL;
 }
 
+static const weft__answer_reasoning think = {.begin = "<think>", .end = "</think>"};
+
+/* By a format and, unless it has its own, <think>. */
+static inline weft__answer_params by(const char *format)
+{
+    const weft__answer_format *f = format_named(format);
+    return (weft__answer_params){
+        .style = {f, f->reasoning ? f->reasoning : &think}, .calls = 1, .reasoning = 1, .prompt = ""};
+}
+
+/* However it is cut, the answer becomes that line. */
+static inline void becomes_with(const weft__answer_params *how, const char *tools, const char *answer,
+                                const char *wanted)
+{
+    for (enum cut cut = WHOLE; cut <= TOKENS; cut++) {
+        weft__strbuf line = taken_apart(how, tools, answer, strlen(answer), cut, NULL);
+        if (strcmp(line.data, wanted))
+            fail_msg("%s, cut %d:\n  %s\n  became %s\n  not    %s", how->style.format->name, cut, answer, line.data,
+                     wanted);
+        weft__strbuf_free(&line);
+    }
+}
+
 #endif

@@ -31,7 +31,7 @@ static const weft_model_info info = {.n_ctx_train = 5, .d_model = 6, .n_params =
 static void models(weft__strbuf *out)
 {
     weft__api_put_models_begin(out);
-    weft__api_put_model(out, "m\"", 9, 3, 4, &info);
+    weft__api_put_model(out, "m\"", (const char *const[]){"m\"", "*", "n\"", "o", NULL}, 9, 3, 4, &info);
     weft__api_put_adapter_model(out, "poem", "m\"", 9, &poem);
     weft__api_put_preset_model(out, "tale", "m\"", 9);
     weft__api_put_models_end(out);
@@ -48,7 +48,7 @@ static void adapters(weft__strbuf *out)
 static void slots(weft__strbuf *out)
 {
     weft__strbuf_putc(out, '[');
-    weft__api_put_slot(out, &(weft__api_slot){0, 64, 1, 0, 12, 5, 4, 1, -1, 2, 4096, 1.5});
+    weft__api_put_slot(out, &(weft__api_slot){0, 64, 1, 0, 12, 5, 4, 1, -1, "q8", 2, 4096, 1.5});
     weft__api_put_slot(out, &(weft__api_slot){1, 64, 0, 1, 13, 6, 5, 1, 2});
     weft__strbuf_putc(out, ']');
 }
@@ -113,6 +113,7 @@ static const struct object {
 } objects[] = {
     {models,
      "{\"object\":\"list\",\"data\":[{\"id\":\"m\\\"\",\"object\":\"model\",\"created\":9,\"owned_by\":\"weft\","
+     "\"aliases\":[\"n\\\"\",\"o\"],"
      "\"meta\":{\"n_vocab\":3,\"n_ctx\":4,\"n_ctx_train\":5,\"n_embd\":6,\"n_params\":7,\"size\":8}},"
      "{\"id\":\"poem\",\"object\":\"model\",\"created\":9,\"owned_by\":\"weft\",\"parent\":\"m\\\"\","
      "\"meta\":{\"adapter_id\":3,\"version\":2,\"scale\":0.5}},"
@@ -125,7 +126,7 @@ static const struct object {
     {slots, "[{\"id\":0,\"id_task\":12,\"n_ctx\":64,\"speculative\":false,\"is_processing\":true,"
             "\"n_prompt_tokens\":4,\"n_tokens\":5,"
             "\"next_token\":[{\"has_next_token\":true,\"n_remain\":-1,\"n_decoded\":1}],"
-            "\"swaps\":{\"n\":2,\"bytes\":4096,\"ms\":1.500}},"
+            "\"swaps\":{\"n\":2,\"bytes\":4096,\"ms\":1.500},\"kv_type\":\"q8\"},"
             "{\"id\":1,\"n_ctx\":64,\"speculative\":false,\"is_processing\":false}]"},
     {saved, "{\"id_slot\":1,\"filename\":\"f\",\"n_saved\":2,\"n_written\":3,\"timings\":{\"save_ms\":4.500}}"},
     {restored, "{\"id_slot\":1,\"filename\":\"f\",\"n_restored\":2,\"n_read\":3,\"timings\":{\"restore_ms\":4.500}}"},

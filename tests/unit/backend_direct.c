@@ -48,11 +48,11 @@ typedef struct pair {
     float a[RANK * F], b[F * RANK];
 } pair;
 
-static void pair_open(pair *p, uint32_t dtype, const char *options, int n_handed)
+static void pair_open(pair *p, uint32_t dtype, uint32_t kv_type, const char *options, int n_handed)
 {
     for (int w = 0; w < 2; w++) {
         model(&p->s[w], dtype, w);
-        store_open(&p->t[w], p->s[w].g, "cpu", options, 1, WEFT_F16, N_CTX, ROWS);
+        store_open(&p->t[w], p->s[w].g, "cpu", options, 1, kv_type, N_CTX, ROWS);
         char *text = weft__plan_describe(p->t[w].plan), wanted[40];
         snprintf(wanted, sizeof wanted, ", %d inputs handed on prepared", w ? 0 : n_handed);
         if (!strstr(text, wanted)) fail_msg("not%s: %s", wanted, text);
@@ -148,7 +148,7 @@ static void compare_types(int threads, const char *more, int n_handed)
         char options[48];
         pair p = {0};
         snprintf(options, sizeof options, "threads=%d%s", threads, more);
-        pair_open(&p, types[i], options, n_handed);
+        pair_open(&p, types[i], WEFT_F16, options, n_handed);
         compare(&p);
         pair_adapter(&p, WEFT_ADAPTER_AUTO);
         compare(&p);
@@ -156,7 +156,7 @@ static void compare_types(int threads, const char *more, int n_handed)
         compare(&p);
         pair_close(&p);
         p = (pair){0};
-        pair_open(&p, types[i], options, n_handed);
+        pair_open(&p, types[i], WEFT_F16, options, n_handed);
         alone(&p);
         pair_close(&p);
     }
@@ -204,10 +204,23 @@ static void test_uneven_shares(void **state)
     compare_types(4, "", 1);
 }
 
+/* What attention makes of rotated values is turned back before it is handed on. */
+static void test_same_bits_of_coded_pages(void **state)
+{
+    static const uint32_t types[] = {WEFT_KV_Q8, WEFT_KV_TYPE(WEFT_KV_Q8, WEFT_KV_Q4, 0, 0)};
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        pair p = {0};
+        pair_open(&p, WEFT_Q4_0, types[i], "threads=2", 2);
+        compare(&p);
+        pair_close(&p);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
-                                       cmocka_unit_test(test_same_bits_of_lower_tiers),
-                                       cmocka_unit_test(test_uneven_shares)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_same_bits_of_lower_tiers),
+        cmocka_unit_test(test_uneven_shares), cmocka_unit_test(test_same_bits_of_coded_pages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

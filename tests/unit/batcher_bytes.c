@@ -161,6 +161,48 @@ static void an_outline_takes_no_memory_and_runs_nothing(void **state)
     weft_model_close(&outline);
 }
 
+static int never_told(void *arg, const weft_event *event)
+{
+    (void)arg;
+    fail_msg("an event of kind %d", (int)event->kind);
+    return 0;
+}
+
+/* It fails as a real one would, opens nothing, and runs nothing. */
+static void a_rehearsal_shows_whether_an_engine_could_be_made(void **state)
+{
+    (void)state;
+    weft_model *outline = opened("llama-3.1-8b", NULL, WEFT_F32, 1), *loaded = opened("tiny", NULL, WEFT_Q4_0, 0);
+    weft_engine *engine;
+    weft_error err;
+    weft_engine_params p = small(), wrong;
+    p.rehearsal = 1;
+    p.store_dir = "/nonexistent/store";
+    p.trace = "/nonexistent/trace";
+    wrong = p;
+    wrong.n_ctx = WEFT_CTX_MAX;
+    assert_int_equal(weft_engine_new(outline, &wrong, &engine, &err), WEFT_LIMIT);
+    wrong = p;
+    wrong.store_bytes = 1000;
+    wrong.swap_bytes = 251;
+    assert_int_equal(weft_engine_new(outline, &wrong, &engine, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "250 at most"));
+    assert_int_equal(weft_engine_new(loaded, &p, &engine, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "rehearsal"));
+    assert_int_equal(weft_engine_new(outline, &p, &engine, &err), WEFT_OK);
+    weft_request_params r;
+    uint64_t id;
+    weft_request_params_default(&r);
+    r.tokens = (const int32_t[]){1};
+    r.n_tokens = 1;
+    r.event = never_told;
+    assert_int_equal(weft_engine_submit(engine, &r, &id, NULL, &err), WEFT_STATE);
+    assert_int_equal(weft_engine_adapter_add(engine, "a", "/nonexistent", 1, 0, &err), WEFT_NOT_FOUND);
+    weft_engine_free(&engine);
+    weft_model_close(&outline);
+    weft_model_close(&loaded);
+}
+
 static int open_outline(void *arg)
 {
     weft_model_params p;
@@ -191,6 +233,7 @@ int main(void)
         cmocka_unit_test(an_engine_takes_what_was_counted),
         cmocka_unit_test(weights_are_what_is_in_memory),
         cmocka_unit_test(an_outline_takes_no_memory_and_runs_nothing),
+        cmocka_unit_test(a_rehearsal_shows_whether_an_engine_could_be_made),
         cmocka_unit_test(without_memory_it_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

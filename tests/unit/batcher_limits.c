@@ -63,6 +63,39 @@ static void answers_are_the_same_within_a_limit(void **state)
     weft_model_close(&model);
 }
 
+/* Its pages are among those that are limited. */
+static void a_draft_model_keeps_to_it(void **state)
+{
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    weft_engine_bytes need = {.size = sizeof need}, alone = {.size = sizeof alone};
+    answer a[N], b[N];
+    assert_int_equal(weft_engine_count_bytes(model, &p, &alone, NULL), WEFT_OK);
+    weft_engine *e = open_engine(model, &p);
+    ask_all(e, a);
+    close_engine(&e);
+    p.draft = model;
+    p.spec = WEFT_SPEC_DRAFT;
+    assert_int_equal(weft_engine_count_bytes(model, &p, &need, NULL), WEFT_OK);
+    assert_true(need.pages_least > alone.pages_least && need.pages > alone.pages);
+    e = open_engine(model, &p);
+    assert_int_equal(stats_of(e).kv_limit_bytes, need.pages);
+    ask_all(e, b);
+    weft_engine_limit_pages(e, need.pages_least);
+    while (stats_of(e).kv_limit_bytes > need.pages_least) usleep(1000);
+    assert_true(stats_of(e).memory.pages.bytes <= need.pages_least);
+    close_engine(&e);
+    p.kv_bytes = 1;
+    e = open_engine(model, &p);
+    assert_int_equal(stats_of(e).kv_limit_bytes, need.pages_least);
+    ask_all(e, b);
+    for (int i = 0; i < N; i++) assert_memory_equal(a[i].token, b[i].token, 20 * sizeof *a[i].token);
+    assert_true(stats_of(e).memory.pages.peak <= need.pages_least);
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
 /* Cached prefixes go when the limit falls, and with them the bytes that are counted. */
 static void a_limit_that_falls_evicts_what_is_idle(void **state)
 {
@@ -91,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_takes_what_was_measured),
         cmocka_unit_test(answers_are_the_same_within_a_limit),
+        cmocka_unit_test(a_draft_model_keeps_to_it),
         cmocka_unit_test(a_limit_that_falls_evicts_what_is_idle),
     };
     return cmocka_run_group_tests_name("batcher_limits", tests, NULL, NULL);

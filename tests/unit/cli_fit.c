@@ -9,6 +9,7 @@
 
 enum { N = 7 };
 #define GB ((uint64_t)1000000000)
+#define MB ((uint64_t)1000000)
 
 /* Sizes of a repository; what fits into `room`, at `speed` GB per second. */
 static void make(fit_case cases[N], fit_machine *m, uint64_t room, double speed)
@@ -116,6 +117,20 @@ static void sizes_have_binary_units(void **state)
         if (fit_size(wrong[i])) fail_msg("%s", wrong[i]);
 }
 
+static void sizes_have_the_unit_that_shows_them(void **state)
+{
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } known[] = {{0, "0.00 KB"},          {1500, "1.50 KB"},         {99949, "99.9 KB"},         {999499, "999 KB"},
+                 {999500, "1.00 MB"},     {48123456, "48.1 MB"},     {2260 * MB, "2.26 GB"},     {9995 * MB, "10.0 GB"},
+                 {21860 * MB, "21.9 GB"}, {4000000 * MB, "4.00 TB"}, {UINT64_MAX, "18446744 TB"}};
+    char text[FIT_BYTES];
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_string_equal(fit_bytes(known[i].bytes, text), known[i].text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +139,7 @@ int main(void)
         cmocka_unit_test(what_is_passed_over_would_not_be_chosen),
         cmocka_unit_test(floats_are_taken_where_there_is_nothing_else),
         cmocka_unit_test(sizes_have_binary_units),
+        cmocka_unit_test(sizes_have_the_unit_that_shows_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

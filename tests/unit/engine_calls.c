@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* engine_calls.c: weft_chat_grammar holds the answer to a prompt to the tools that it was rendered with: required,
  * named and automatic calls, thinking before them, and what is refused; weft_chat_form to a form behind what is
- * thought. */
+ * thought, weft_chat_form_or_calls to either. */
 #include "unit/grammar_world.h"
 
 #include "engine/handles.h"
@@ -275,7 +275,10 @@ static void thoughts_stand_before_a_form(void **state)
         {"", off, WEFT_GRAMMAR_SCHEMA, schema, "<think>", 0, 0},
         {"", off, WEFT_GRAMMAR_SCHEMA, schema, "{\"n\": 5}", -1, 2},
         {"<think>\n", NULL, WEFT_GRAMMAR_SCHEMA, schema, "so</think>\n\n{\"n\": 5}", -1, 2},
-        {"<think>\n", off, WEFT_GRAMMAR_SCHEMA, schema, "{\"n\": 5}</think>{\"n\": 6}", -1, 2},
+        {"<think>\n", off, WEFT_GRAMMAR_SCHEMA, schema, "{\"n\": 5}</think>{\"n\": 6}", 0, 0},
+        {"<think>\n", off, WEFT_GRAMMAR_SCHEMA, schema, "so</think>{\"n\": 6}", 0, 0},
+        {"<think>\n", off, WEFT_GRAMMAR_SCHEMA, schema, "\n</think>\n\n{\"n\": 6}", -1, 2},
+        {"<think>\n", off, WEFT_GRAMMAR_SCHEMA, schema, "</think>{\"n\": 6}", -1, 2},
         {"<think>\n\n</think>\n\n", NULL, WEFT_GRAMMAR_SCHEMA, schema, "{\"n\": 5}", -1, 2},
         {"<think>\n\n</think>\n\n", NULL, WEFT_GRAMMAR_SCHEMA, schema, "<think>", 0, 0},
         {"<think>", NULL, WEFT_GRAMMAR_JSON, NULL, "so</think>{\"n\": [5]}", -1, 2},
@@ -325,12 +328,152 @@ static void marks_lead_to_a_form(void **state)
     weft_chat_close(&chat);
 }
 
+/* One of the form, or calls; behind thoughts, which both have in front. Of '<', as calls begin with, the form's strings
+ * have some. */
+static void an_answer_is_of_the_form_or_calls(void **state)
+{
+    (void)state;
+    static const char off[] = "{\"enable_thinking\": false}";
+    static const char schema[] =
+        "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"string\"}},\"required\":[\"n\"],"
+        "\"additionalProperties\":false}";
+    static const struct {
+        const char *end, *kwargs;
+        int parallel;
+        const char *text;
+        int n, complete;
+    } cases[] = {
+        {"", NULL, 1, "{\"n\": \"a <tool_call> b\"}", -1, 2},
+        {"", NULL, 1, GET "\n" PUT_ANY, -1, 1},
+        {"", NULL, 0, GET, -1, 2},
+        {"", NULL, 1, GET "{", (int)sizeof GET - 1, 1},
+        {"", NULL, 1, "{\"n\": \"a\"}<", 10, 2},
+        {"", NULL, 1, GET_WRONG, 47, 0},
+        {"", NULL, 1, CALL("set_timer"), 22, 0},
+        {"", NULL, 1, "Well, ", 0, 0},
+        {"", NULL, 1, "{\"name\": ", 3, 0},
+        {"", NULL, 1, "<think>so</think>\n\n{\"n\": \"\"}", -1, 2},
+        {"", NULL, 1, "<think>so</think>\n\n" GET, -1, 1},
+        {"", off, 1, "<think>", 2, 0},
+        {"<think>\n", NULL, 1, "so</think>" GET, -1, 1},
+        {"<think>\n", NULL, 1, "so</think>{\"n\": \"\"}", -1, 2},
+        {"<think>\n", off, 1, "so", 0, 0},
+        {"<think>\n", off, 1, "</think>\n\n" GET, -1, 1},
+        {"<think>\n", off, 1, "</think>\n\n{\"n\": \"\"}", -1, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft_chat *chat;
+        weft_chat_prompt *prompt = prompt_with(cases[i].end, cases[i].kwargs, &chat);
+        weft_grammar *g;
+        weft_matcher *m;
+        weft_error err = {0};
+        size_t n = 0, wanted = cases[i].n < 0 ? strlen(cases[i].text) : (size_t)cases[i].n;
+        if (weft_chat_form_or_calls(prompt, WEFT_GRAMMAR_SCHEMA, schema, sizeof schema - 1, tools_text,
+                                    cases[i].parallel, &g, &err))
+            fail_msg("%zu: %s", i, err.message);
+        weft_chat_prompt_free(&prompt);
+        weft_chat_close(&chat);
+        assert_int_equal(weft_matcher_new(g, &m, NULL), WEFT_OK);
+        weft_grammar_free(&g);
+        while (cases[i].text[n] && !weft_matcher_accept(m, (unsigned char)cases[i].text[n], NULL)) n++;
+        if (n != wanted || weft_matcher_complete(m) != cases[i].complete)
+            fail_msg("%zu: '%s' goes to byte %zu, not %zu; %d", i, cases[i].text, n, wanted, weft_matcher_complete(m));
+        weft_matcher_free(&m);
+    }
+}
+
+/* In every format a call, and a form of each kind; what either refuses is told by its place. */
+static void forms_stand_beside_calls_in_every_format(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t kind;
+        const char *source;
+    } forms[] = {{WEFT_GRAMMAR_SCHEMA, "{\"type\": \"object\"}"},
+                 {WEFT_GRAMMAR_JSON, NULL},
+                 {WEFT_GRAMMAR_REGEX, "yes|no"},
+                 {WEFT_GRAMMAR_CHOICES, "[\"yes\", \"no\"]"},
+                 {WEFT_GRAMMAR_LARK, "start: \"yes\" | \"no\""},
+                 {WEFT_GRAMMAR_GBNF, "root ::= call | \"no\"\ncall ::= \"yes\""}};
+    enum { N_FORMS = sizeof forms / sizeof *forms };
+    weft_error err = {0};
+    for (size_t i = 0; i < weft__answer_n_formats * N_FORMS; i++) {
+        const weft__answer_format *f = &weft__answer_formats[i / N_FORMS];
+        const char *source = forms[i % N_FORMS].source;
+        weft_chat *chat;
+        weft_grammar *g = NULL;
+        weft_matcher *m;
+        weft_chat_prompt *prompt = prompt_in(f, 0, &chat);
+        if (!f->n_forms) assert_string_equal(f->name, "none");
+        if (f->n_forms && weft_chat_form_or_calls(prompt, forms[i % N_FORMS].kind, source, source ? strlen(source) : 0,
+                                                  tools_text, 1, &g, &err))
+            fail_msg("%s: %s", f->name, err.message);
+        if (g) {
+            assert_int_equal(weft_matcher_new(g, &m, NULL), WEFT_OK);
+            take(m, i % N_FORMS < 2 ? "{\"a\": \"<>\"}" : "yes", i % N_FORMS < 2 ? 11 : 3, f, "form");
+            assert_true(weft_matcher_complete(m));
+            weft_matcher_free(&m);
+        }
+        weft_grammar_free(&g);
+        weft_chat_prompt_free(&prompt);
+        weft_chat_close(&chat);
+    }
+    weft_chat *chat;
+    weft_chat_prompt *prompt = prompt_that_ends("", &chat);
+    weft_grammar *g = NULL;
+    assert_int_equal(weft_chat_form_or_calls(prompt, WEFT_GRAMMAR_SCHEMA, "{\"not\": {}}", 11, tools_text, 1, &g, &err),
+                     WEFT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "schema: #/not"));
+    assert_null(strstr(err.message, "tools"));
+    assert_int_equal(weft_chat_form_or_calls(prompt, WEFT_GRAMMAR_JSON, NULL, 0, "[{\"function\": {}}]", 1, &g, &err),
+                     WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "tools[0]"));
+    weft_chat_prompt_free(&prompt);
+    weft_chat_close(&chat);
+}
+
+/* Functions that are too much together, of which none is at fault alone. */
+static void the_largest_of_too_many_functions_is_named(void **state)
+{
+    (void)state;
+    weft_chat *chat;
+    weft_chat_prompt *prompt = prompt_that_ends("", &chat);
+    weft__strbuf tools = {0};
+    weft_grammar *g = NULL;
+    weft_error err = {0};
+    enum { N = 60, LARGEST = 41 };
+    for (int i = 0; i < N; i++)
+        weft__strbuf_printf(
+            &tools,
+            "%c{\"function\":{\"name\":\"f%d\",\"parameters\":{\"type\":\"object\",\"properties\":{\"a\":{"
+            "\"type\":\"array\",\"items\":{\"type\":\"boolean\"},\"minItems\":%d,\"title\":\"%*s\"}}}}}",
+            i ? ',' : '[', i, 900 + i, i == LARGEST ? 20 : 1, "t");
+    weft__strbuf_puts(&tools, "]");
+    for (int form = 0; form < 2; form++) {
+        weft_status st = form ? weft_chat_form_or_calls(prompt, WEFT_GRAMMAR_JSON, NULL, 0, tools.data, 1, &g, &err)
+                              : weft_chat_grammar(prompt, tools.data, "required", 1, &g, &err);
+        if (form) { /* arguments of functions that are not strict are free */
+            assert_int_equal(st, WEFT_OK);
+            weft_grammar_free(&g);
+            continue;
+        }
+        assert_int_equal(st, WEFT_LIMIT);
+        if (!strstr(err.message, "tools: these 60 take too much together, most of it tools[41] ('f41', "))
+            fail_msg("%s", err.message);
+    }
+    weft__strbuf_free(&tools);
+    weft_chat_prompt_free(&prompt);
+    weft_chat_close(&chat);
+}
+
 static int make_all(void *arg)
 {
     weft_grammar *g = NULL;
     weft_status st = weft_chat_grammar(arg, tools_text, "auto", 1, &g, NULL);
     weft_grammar_free(&g);
     if (!st) st = weft_chat_form(arg, WEFT_GRAMMAR_CHOICES, "[\"yes\", \"no\"]", 13, &g, NULL);
+    weft_grammar_free(&g);
+    if (!st) st = weft_chat_form_or_calls(arg, WEFT_GRAMMAR_CHOICES, "[\"yes\", \"no\"]", 13, tools_text, 1, &g, NULL);
     weft_grammar_free(&g);
     if (st) assert_int_equal(st, WEFT_NO_MEMORY);
     return !st;
@@ -368,10 +511,16 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_held_to_the_tools),    cmocka_unit_test(what_is_no_constraint_or_no_tool),
-        cmocka_unit_test(thoughts_stand_before_a_form),     cmocka_unit_test(marks_lead_to_a_form),
-        cmocka_unit_test(refused_allocations_are_reported), cmocka_unit_test(names_are_held_where_nothing_is_strict),
+        cmocka_unit_test(answers_are_held_to_the_tools),
+        cmocka_unit_test(what_is_no_constraint_or_no_tool),
+        cmocka_unit_test(thoughts_stand_before_a_form),
+        cmocka_unit_test(marks_lead_to_a_form),
+        cmocka_unit_test(refused_allocations_are_reported),
+        cmocka_unit_test(names_are_held_where_nothing_is_strict),
         cmocka_unit_test(the_end_of_thoughts_fits),
+        cmocka_unit_test(an_answer_is_of_the_form_or_calls),
+        cmocka_unit_test(forms_stand_beside_calls_in_every_format),
+        cmocka_unit_test(the_largest_of_too_many_functions_is_named),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -132,6 +132,51 @@ static void pages_have_memory_before_they_are_taken(void **state)
     weft__kv_pool_destroy(&pool);
 }
 
+/* Memory for four pages of F16, which is for two of F32; and what one lets go of is not kept for it. */
+static void pools_that_share_take_what_others_leave(void **state)
+{
+    (void)state;
+    const weft_kv_group group = {
+        .kind = WEFT_KV_FULL, .n_layers = 32, .n_kv_heads = 8, .head_dim_k = 64, .head_dim_v = 64, .page_tokens = 64};
+    weft__kv_pool *f16, *f32, *other;
+    const int32_t four = 4, two = 2;
+    int32_t page[4];
+    weft_error err = {0};
+    assert_int_equal(weft__kv_pool_create(&group, 1, &four, WEFT_F16, &f16, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_pool_create(&group, 1, &two, WEFT_F32, &f32, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_pool_create(&FULL, 1, &two, WEFT_F32, &other, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_pool_join(other, f16, &err), WEFT_ARGUMENT);
+    assert_int_equal(weft__kv_pool_join(f32, f16, &err), WEFT_OK);
+    const uint64_t one = weft__kv_pool_bindings(f16)[0].page_bytes;
+    assert_int_equal(weft__kv_pool_free_pages(f32, 0), 2);
+    page[0] = weft__kv_page_take(f16, 0);
+    assert_int_equal(weft__kv_pool_free_pages(f16, 0), 3);
+    assert_int_equal(weft__kv_pool_free_pages(f32, 0), 1); /* and half of one */
+    assert_int_equal(weft__kv_pool_available_bytes(f32, 0), 3 * one);
+    page[1] = weft__kv_page_take(f32, 0);
+    assert_int_equal(weft__kv_page_take(f32, 0), -1);
+    assert_int_equal(weft__kv_pool_free_pages(f16, 0), 1);
+    weft__kv_page_release(f32, 0, page[1]);
+    weft__kv_page_release(f16, 0, page[0]);
+    for (int i = 0; i < 4; i++) {
+        page[i] = weft__kv_page_take(f16, 0);
+        assert_true(page[i] >= 0);
+        memset((char *)weft__kv_pool_bindings(f16)[0].data + (uint64_t)page[i] * one, 1, one);
+    }
+    assert_false(has_memory(f32, 0)); /* all four of the others have it now */
+    weft__kv_pool_limit(f16, 0, 3);
+    for (int i = 0; i < 4; i++) weft__kv_page_release(f16, 0, page[i]);
+    assert_int_equal(weft__kv_pool_free_pages(f16, 0), 3);
+    assert_int_equal(weft__kv_pool_free_pages(f32, 0), 1);
+    page[0] = weft__kv_page_take(f32, 0);
+    assert_true(page[0] >= 0);
+    for (int i = 0; i < 4; i++) assert_false(has_memory(f16, i));
+    weft__kv_page_release(f32, 0, page[0]);
+    weft__kv_pool_destroy(&f32);
+    weft__kv_pool_destroy(&f16);
+    weft__kv_pool_destroy(&other);
+}
+
 /* A window group with the pages that weft__kv_pages_needed says serves any context, in any steps up to max_rows. */
 static void windows_let_go_of_what_nobody_sees(void **state)
 {
@@ -177,6 +222,7 @@ int main(void)
         cmocka_unit_test(exhausted_pool_leaves_the_sequence_as_it_was),
         cmocka_unit_test(shared_page_lives_until_its_last_owner),
         cmocka_unit_test(pages_have_memory_before_they_are_taken),
+        cmocka_unit_test(pools_that_share_take_what_others_leave),
         cmocka_unit_test(windows_let_go_of_what_nobody_sees),
         cmocka_unit_test(refuses_other_types),
     };

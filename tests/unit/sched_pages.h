@@ -98,9 +98,10 @@ static int64_t store_available(void *arg, int32_t g)
     return n;
 }
 
-static int64_t store_pages(void *arg, int32_t g, int32_t n)
+static int64_t store_pages(void *arg, void *user, int32_t g, int32_t n)
 {
     world *w = arg;
+    (void)user;
     return weft__kv_pages_needed(&w->groups[g], n, w->limits.step_rows);
 }
 
@@ -117,7 +118,7 @@ static int64_t store_more(void *arg, void *user, int32_t g, int32_t n)
 {
     world *w = arg;
     client *c = user;
-    int64_t more = store_pages(w, g, n) - pages_held(w, c, g);
+    int64_t more = store_pages(w, user, g, n) - pages_held(w, c, g);
     return (more > 0 ? more : 0) + (c->copies && g == 0);
 }
 

@@ -240,8 +240,9 @@ static int64_t roomy(void *arg, int32_t group)
     return 1000;
 }
 
-static int64_t pages_of_16(void *arg, int32_t group, int32_t n)
+static int64_t pages_of_16(void *arg, void *user, int32_t group, int32_t n)
 {
+    (void)user;
     (void)arg;
     (void)group;
     return (n + 15) / 16;
@@ -251,7 +252,7 @@ static int64_t promised_of_16(void *arg, void *user, int32_t group, int32_t n)
 {
     int32_t *most = user;
     *most = n > *most ? n : *most;
-    return pages_of_16(arg, group, n);
+    return pages_of_16(arg, user, group, n);
 }
 
 static int32_t nothing_known(void *arg, void *user, int32_t n)

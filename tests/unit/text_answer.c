@@ -8,27 +8,6 @@
 #include "growth.h"
 #include "unit/answer_world.h"
 
-static const weft__answer_reasoning think = {.begin = "<think>", .end = "</think>"};
-
-/* By a format and, unless it has its own, <think>. */
-static weft__answer_params by(const char *format)
-{
-    const weft__answer_format *f = format_named(format);
-    return (weft__answer_params){
-        .style = {f, f->reasoning ? f->reasoning : &think}, .calls = 1, .reasoning = 1, .prompt = ""};
-}
-
-static void becomes_with(const weft__answer_params *how, const char *tools, const char *answer, const char *wanted)
-{
-    for (enum cut cut = WHOLE; cut <= TOKENS; cut++) {
-        weft__strbuf line = taken_apart(how, tools, answer, strlen(answer), cut, NULL);
-        if (strcmp(line.data, wanted))
-            fail_msg("%s, cut %d:\n  %s\n  became %s\n  not    %s", how->style.format->name, cut, answer, line.data,
-                     wanted);
-        weft__strbuf_free(&line);
-    }
-}
-
 static void becomes(const char *format, const char *answer, const char *wanted)
 {
     const weft__answer_params how = by(format);
@@ -128,27 +107,6 @@ static void what_is_not_wanted_is_text(void **state)
     how.reasoning = 0;
     becomes_with(&how, NULL, "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hi",
                  "T{<|channel|>analysis<|message|>hm<|end|>Hi}");
-}
-
-static void of_a_form_nothing_is_a_marker(void **state)
-{
-    (void)state;
-    weft__answer_params how = by("hermes");
-    how.calls = 0, how.form = 1;
-    becomes_with(&how, NULL, "<think>\nhm\n</think>\n\n {\"a\": \"</think>\"} <think>",
-                 "R{hm}T{ {\"a\": \"</think>\"} <think>}");
-    becomes_with(&how, NULL, "<think>hm</think><think>no</think>", "R{hm}T{<think>no</think>}");
-    becomes_with(&how, NULL, "</think> [1]", "T{</think> [1]}");
-    becomes_with(&how, NULL, " [1] ", "T{ [1] }");
-    how = by("harmony");
-    how.calls = 0, how.form = 1;
-    becomes_with(&how, NULL,
-                 "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>\"<|end|>\"",
-                 "R{hm}T{\"<|end|>\"}");
-    becomes_with(&how, NULL, "<|channel|>final<|message|>[]", "T{[]}");
-    how = by("granite-v3");
-    how.calls = 0, how.form = 1;
-    becomes_with(&how, NULL, "[\"<response>\"]</response>", "T{[\"<response>\"]</response>}");
 }
 
 /* Text that is not beside what was told before. */
@@ -567,7 +525,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(reasoning_is_told_apart),
         cmocka_unit_test(prompts_begin_reasoning),
         cmocka_unit_test(what_is_not_wanted_is_text),
-        cmocka_unit_test(of_a_form_nothing_is_a_marker),
         cmocka_unit_test(an_end_that_is_cut_is_not_told),
         cmocka_unit_test(calls_are_told_whole),
         cmocka_unit_test(members_may_repeat),

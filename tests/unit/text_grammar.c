@@ -157,6 +157,15 @@ static const char *const json_refuses[] = {"[]",
                                            "{\"a\":\"\xFF\"}",
                                            "{\"a\":1}}",
                                            "{\"a\" 1}",
+                                           "{\"a\" :1}",
+                                           "{\"a\":\n1}",
+                                           "{\"a\":  1}",
+                                           "{\"a\":1 ,\"b\":2}",
+                                           "{\"a\":[1\n,2]}",
+                                           "{\n \t\"a\":1}",
+                                           "{\n\t \"a\":1}",
+                                           "{ \n\"a\":1}",
+                                           "{\"a\":1\t}",
                                            "{\"a\":1 \"b\":2}",
                                            "{\"a\":12345678901234567890123}"};
 
@@ -168,7 +177,7 @@ static void json_takes_what_the_standard_allows(void **state)
         "{ }",
         "{\n\t\t\"a\": [\n    1\n  ]\n}",
         "{\"a\":1}",
-        "{ \"a\" : [ ] , \"b\" : { } }",
+        "{ \"a\": [ ], \"b\": { } }",
         "{\"\":-0.5e+10}",
         "{\"a\":[1,2.25,-3,0,1E5,true,false,null,\"x\"]}",
         "{\"\\u00e9\\uD83D\\uDE00\\n\\/\\\"\\\\\":\"\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80\x7F\"}",
@@ -209,18 +218,28 @@ static void any_value_is_more_than_objects(void **state)
     vocab_close(&v);
 }
 
-/* 1 when there is no white space between values but a space, or a line break and its indent, and none in front. */
+/* 1 for a space, or a line break and its indent, of n bytes. */
+static int is_one_break(const char *s, size_t n)
+{
+    if (n == 1 && *s == ' ') return 1;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] != ' ' && s[i] != '\t') || s[i] != s[1]) return 0;
+    return *s == '\n';
+}
+
+/* 1 when there is no white space but where JSON's writers put some: a space behind a colon, and that or a line break
+ * with its indent behind what opens a list or parts it, and before what closes it. */
 static int is_sparing(const char *s, size_t n)
 {
-    for (size_t i = 0, quoted = 0; i < n; i++) {
+    for (size_t i = 0, quoted = 0, k; i < n; i++) {
         if (quoted && s[i] == '\\') i++;
         else if (s[i] == '"') quoted = !quoted;
-        else if (!quoted && memchr(" \t\r", s[i], 3) && (s[i] != ' ' || !i || memchr(" \t\r\n", s[i + 1], 4))) return 0;
-        else if (!quoted && s[i] == '\n') {
-            if (!i) return 0;
-            while (i + 1 < n && memchr(" \t", s[i + 1], 2)) i++;
-            if (i + 1 < n && memchr("\r\n", s[i + 1], 2)) return 0;
-        }
+        if (quoted || !memchr(" \t\r\n", s[i], 4)) continue;
+        for (k = i; k < n && memchr(" \t\r\n", s[k], 4);) k++;
+        if (!i || k == n || memchr(":,", s[k], 2)) return 0;
+        if (s[i - 1] == ':' ? k - i != 1 || s[i] != ' ' : !is_one_break(s + i, k - i)) return 0;
+        if (!memchr(":{[,", s[i - 1], 4) && !memchr("}]", s[k], 2)) return 0;
+        i = k - 1;
     }
     return 1;
 }

@@ -140,10 +140,14 @@ static void white_space_is_bounded(void **state)
     (void)state;
     static const char schema[] =
         "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\"}},\"required\":[\"a\"]}";
-    static const char *const good[] = {"{\"a\":[]}", "{ \"a\": [1, 2] }", "{\n\t\t\"a\": [\n    1\n  ]\n}"};
+    static const char *const good[] = {"{\"a\":[]}", "{ \"a\": [1, 2] }", "{\n\t\t\"a\": [\n    1\n  ]\n}",
+                                       "{\"a\":[{ \"b\": 1 }, {}]}"};
     static const char *const bad[] = {
-        " {\"a\":[]}",    "\n{\"a\":[]}", "{  \"a\":[]}",   "{\"a\":[]} ",
-        "{\n\n\"a\":[]}", "{\"a\" :[]}",  "{\r\n\"a\":[]}", "{\n                                 \"a\":[]}"};
+        " {\"a\":[]}",    "\n{\"a\":[]}",   "{  \"a\":[]}",         "{\"a\":[]} ",
+        "{\n\n\"a\":[]}", "{\"a\" :[]}",    "{\r\n\"a\":[]}",       "{\n                                 \"a\":[]}",
+        "{\"a\":\n[]}",   "{\"a\":\t[]}",   "{\t\"a\":[]}",         "{\n \t\"a\":[]}",
+        "{ \n\"a\":[]}",  "{\"a\":[1 ,2]}", "{\"a\":[{\"b\" :1}]}", "{\"a\":[{\"b\":\n1}]}",
+        "{\"a\":[1]\t}",  "{\"a\":[]\n\n}", "{\"a\":[ \n ]}"};
     weft__gram_tables *g = schema_tables(schema, sizeof schema - 1);
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (follow(g, good[i], strlen(good[i])) < 1) fail_msg("must allow '%s'", good[i]);

@@ -189,7 +189,7 @@ typedef struct tiny_batch {
 
 /* Segments of 13, 1, 101 (more than a block of queries) and 15 rows; a third of the rows without a target, weights from
  * a few. */
-static void tiny_fill(tiny_batch *b, uint64_t seed)
+static inline void tiny_fill(tiny_batch *b, uint64_t seed)
 {
     static const int32_t ends[] = {13, 14, 115, TINY_ROWS};
     static const float weights[] = {1, 0.5f, 2, 0};
@@ -205,7 +205,7 @@ static void tiny_fill(tiny_batch *b, uint64_t seed)
     b->b = (weft__train_batch){TINY_ROWS, b->token, b->segment, b->target, b->weight};
 }
 
-static weft__train_options tiny_options(void)
+static inline weft__train_options tiny_options(void)
 {
     weft__train_options o;
     weft__train_options_default(&o);
@@ -215,7 +215,7 @@ static weft__train_options tiny_options(void)
     return o;
 }
 
-static weft__trainer *tiny_trainer(const tiny *m, const weft__train_options *o)
+static inline weft__trainer *tiny_trainer(const tiny *m, const weft__train_options *o)
 {
     weft__trainer *t;
     weft_error err = {0};

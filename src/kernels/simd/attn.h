@@ -84,22 +84,11 @@ INLINE void scores_run(int nq, int f16, const weft__attn *a, const float *q, con
 /* The same for any number of queries. */
 INLINE void scores_queries(int n, int f16, const weft__attn *a, const float *q, const struct run *r, float *s)
 {
-    for (; n >= TILE_QUERIES; n -= TILE_QUERIES) {
-        scores_run(TILE_QUERIES, f16, a, q, r, s);
-        q += TILE_QUERIES * BLOCK;
-        s += TILE_QUERIES * SCORES;
-    }
-    switch (n) {
-#if TILE_QUERIES > 4
-    case 7: scores_run(7, f16, a, q, r, s); break;
-    case 6: scores_run(6, f16, a, q, r, s); break;
-    case 5: scores_run(5, f16, a, q, r, s); break;
-    case 4: scores_run(4, f16, a, q, r, s); break;
-#endif
-    case 3: scores_run(3, f16, a, q, r, s); break;
-    case 2: scores_run(2, f16, a, q, r, s); break;
-    case 1: scores_run(1, f16, a, q, r, s); break;
-    }
+#define RUN(nq) scores_run(nq, f16, a, q, r, s)
+#define ON() (q += TILE_QUERIES * BLOCK, s += TILE_QUERIES * SCORES)
+    FOR_QUERIES(n, RUN, ON);
+#undef ON
+#undef RUN
 }
 
 static void scores_f16(int n, const weft__attn *a, const float *q, const struct run *r, float *s)

@@ -237,19 +237,11 @@ INLINE void scores_run(int nq, int form, const weft__attn *a, const struct queri
 INLINE void scores_form(int form, int n, const weft__attn *a, const struct queries *q, const struct run *r, float *s)
 {
     int at = 0;
-    for (; n - at >= TILE_QUERIES; at += TILE_QUERIES, s += TILE_QUERIES * SCORES)
-        scores_run(TILE_QUERIES, form, a, q, at, r, s);
-    switch (n - at) {
-#if TILE_QUERIES > 4
-    case 7: scores_run(7, form, a, q, at, r, s); break;
-    case 6: scores_run(6, form, a, q, at, r, s); break;
-    case 5: scores_run(5, form, a, q, at, r, s); break;
-    case 4: scores_run(4, form, a, q, at, r, s); break;
-#endif
-    case 3: scores_run(3, form, a, q, at, r, s); break;
-    case 2: scores_run(2, form, a, q, at, r, s); break;
-    case 1: scores_run(1, form, a, q, at, r, s); break;
-    }
+#define RUN(nq) scores_run(nq, form, a, q, at, r, s)
+#define ON() (at += TILE_QUERIES, s += TILE_QUERIES * SCORES)
+    FOR_QUERIES(n, RUN, ON);
+#undef ON
+#undef RUN
 }
 
 #define SCORES_OF(name, form)                                                                                          \

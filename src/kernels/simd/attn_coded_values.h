@@ -129,22 +129,11 @@ INLINE void run_values_q4(int nq, const weft__attn *a, const float *p, const str
 
 static void values_q4(int n, const weft__attn *a, float *p, const struct run *r, float *acc, int64_t acc_stride)
 {
-    for (; n >= TILE_QUERIES; n -= TILE_QUERIES) {
-        run_values_q4(TILE_QUERIES, a, p, r, acc, acc_stride);
-        p += TILE_QUERIES * SCORES;
-        acc += TILE_QUERIES * acc_stride;
-    }
-    switch (n) {
-#if TILE_QUERIES > 4
-    case 7: run_values_q4(7, a, p, r, acc, acc_stride); break;
-    case 6: run_values_q4(6, a, p, r, acc, acc_stride); break;
-    case 5: run_values_q4(5, a, p, r, acc, acc_stride); break;
-    case 4: run_values_q4(4, a, p, r, acc, acc_stride); break;
-#endif
-    case 3: run_values_q4(3, a, p, r, acc, acc_stride); break;
-    case 2: run_values_q4(2, a, p, r, acc, acc_stride); break;
-    case 1: run_values_q4(1, a, p, r, acc, acc_stride); break;
-    }
+#define RUN(nq) run_values_q4(nq, a, p, r, acc, acc_stride)
+#define ON() (p += TILE_QUERIES * SCORES, acc += TILE_QUERIES * acc_stride)
+    FOR_QUERIES(n, RUN, ON);
+#undef ON
+#undef RUN
 }
 
 /* Adds the values of a run for n queries; p: their weights, which may be changed, SCORES apart. */

@@ -20,6 +20,34 @@ enum { SPLIT = WEFT__ATTN_SPLIT_TOKENS, SCORES = WEFT__ATTN_SCORES, BLOCK = 16, 
 
 #define INLINE static inline __attribute__((always_inline))
 
+/* RUN(nq) for a number of queries: as many at a time as a tile has, with ON() behind each, then the rest. nq is a
+ * constant each time, so that sums become registers. */
+#if TILE_QUERIES > 4
+#define QUERIES_4_TO_7(RUN)                                                                                            \
+    case 7: RUN(7); break;                                                                                             \
+    case 6: RUN(6); break;                                                                                             \
+    case 5: RUN(5); break;                                                                                             \
+    case 4:                                                                                                            \
+        RUN(4);                                                                                                        \
+        break;
+#else
+#define QUERIES_4_TO_7(RUN)
+#endif
+#define FOR_QUERIES(n, RUN, ON)                                                                                        \
+    do {                                                                                                               \
+        int left_ = (n);                                                                                               \
+        for (; left_ >= TILE_QUERIES; left_ -= TILE_QUERIES) {                                                         \
+            RUN(TILE_QUERIES);                                                                                         \
+            ON();                                                                                                      \
+        }                                                                                                              \
+        switch (left_) {                                                                                               \
+            QUERIES_4_TO_7(RUN)                                                                                        \
+        case 3: RUN(3); break;                                                                                         \
+        case 2: RUN(2); break;                                                                                         \
+        case 1: RUN(1); break;                                                                                         \
+        }                                                                                                              \
+    } while (0)
+
 /* Into the second level: what waits for memory on its way to the first takes places that loads want, and a page is half
  * of that level. */
 #define FETCH(at) __builtin_prefetch(at, 0, 2)
@@ -216,22 +244,11 @@ INLINE void values_run(int nq, int form, const weft__attn *a, const float *p, co
 INLINE void values_queries(int n, int form, const weft__attn *a, const float *p, const struct run *r, float *acc,
                            int64_t acc_stride)
 {
-    for (; n >= TILE_QUERIES; n -= TILE_QUERIES) {
-        values_run(TILE_QUERIES, form, a, p, r, acc, acc_stride);
-        p += TILE_QUERIES * SCORES;
-        acc += TILE_QUERIES * acc_stride;
-    }
-    switch (n) {
-#if TILE_QUERIES > 4
-    case 7: values_run(7, form, a, p, r, acc, acc_stride); break;
-    case 6: values_run(6, form, a, p, r, acc, acc_stride); break;
-    case 5: values_run(5, form, a, p, r, acc, acc_stride); break;
-    case 4: values_run(4, form, a, p, r, acc, acc_stride); break;
-#endif
-    case 3: values_run(3, form, a, p, r, acc, acc_stride); break;
-    case 2: values_run(2, form, a, p, r, acc, acc_stride); break;
-    case 1: values_run(1, form, a, p, r, acc, acc_stride); break;
-    }
+#define RUN(nq) values_run(nq, form, a, p, r, acc, acc_stride)
+#define ON() (p += TILE_QUERIES * SCORES, acc += TILE_QUERIES * acc_stride)
+    FOR_QUERIES(n, RUN, ON);
+#undef ON
+#undef RUN
 }
 
 /* ---- a split ---- */

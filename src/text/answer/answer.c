@@ -254,6 +254,14 @@ static weft_status tell_call(weft__answer *a, size_t n)
 
 /* ---- scanning ---- */
 
+/* The answer broke off in marker m, of which there are n bytes: before a form that is no text where no text begins so,
+ * or where a special token has been. */
+static int is_cut_lead(const weft__answer *a, const marker *m, size_t n)
+{
+    if (!a->form || !a->fresh || a->reasoning || m->kind == CALLS) return 0;
+    return a->form == WEFT_CHAT_FORM_JSON || (m->text[0] == '<' && memchr(m->text, '>', n));
+}
+
 /* Whether marker m stands at scan: 1, 0, or -1 when there must be more to say so. */
 static int stands(weft__answer *a, const marker *m, int final)
 {
@@ -268,7 +276,7 @@ static int stands(weft__answer *a, const marker *m, int final)
     if (m->place == WEFT__ANSWER_FIRST && !a->fresh && !a->reasoning) return 0;
     if (!m->n) return !weft__answer_is_space(*s);
     if (memcmp(s, m->text, n < m->n ? n : m->n)) return 0;
-    if (n < m->n) return final ? 0 : -1;
+    if (n < m->n) return !final ? -1 : is_cut_lead(a, m, n);
     if (m->place != WEFT__ANSWER_LAST) return 1;
     for (size_t i = a->blank && a->blank_at == a->base + a->scan ? a->blank : m->n; i < n; i++)
         if (!weft__answer_is_space(s[i])) return 0;
@@ -306,10 +314,11 @@ static void begin_afresh(weft__answer *a, int trim)
 static weft_status pass_marker(weft__answer *a, const marker *m)
 {
     const int is_text = !a->apart && m->kind != FRAMES;
-    if (is_text) a->solid = a->scan += m->n;
+    const size_t rest = a->held.len - a->scan, n = m->n < rest ? m->n : rest; /* one may have been cut */
+    if (is_text) a->solid = a->scan += n;
     weft_status st = tell_text(a, a->solid);
     if (st) return st;
-    if (!is_text) a->scan += m->n;
+    if (!is_text) a->scan += n;
     begin_afresh(a, !is_text);
     a->ended |= m->kind == ENDS_REASONING;
     a->reasoning = m->kind == BEGINS_REASONING;

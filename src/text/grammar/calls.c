@@ -95,10 +95,15 @@ static int32_t blank(weft__gram *g)
     return GRAM_REF(GRAM_RULE("ws"));
 }
 
+static int32_t gap(weft__gram *g)
+{
+    return GRAM_REF(GRAM_RULE("gap"));
+}
+
 /* "id": "...", where calls may have one. */
 static int32_t json_id(weft__gram *g, const char *key)
 {
-    int32_t name = json_name(g, key, strlen(key), ":"), space = blank(g), open = GRAM_TEXT("\"");
+    int32_t name = json_name(g, key, strlen(key), ":"), space = gap(g), open = GRAM_TEXT("\"");
     int32_t id = GRAM_REPEAT(1, 40, GRAM_CLASS({'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {'_', '_'}, {'-', '-'}));
     return GRAM_OPTIONAL(GRAM_SEQ(name, space, open, id, GRAM_TEXT("\","), blank(g)));
 }
@@ -109,7 +114,7 @@ static int32_t json_call_begin(weft__gram *g, const weft__answer_keys *keys)
     int32_t open = GRAM_TEXT("{"), space = blank(g);
     if (!keys->name) return GRAM_SEQ(open, space);
     int32_t id = keys->id ? json_id(g, keys->id) : GRAM_TEXT("");
-    return GRAM_SEQ(open, space, id, json_name(g, keys->name, strlen(keys->name), ":"), blank(g));
+    return GRAM_SEQ(open, space, id, json_name(g, keys->name, strlen(keys->name), ":"), gap(g));
 }
 
 static int32_t json_call(weft__gram_function *f)
@@ -117,8 +122,8 @@ static int32_t json_call(weft__gram_function *f)
     weft__gram *g = f->g;
     const weft__answer_keys *keys = &f->format->keys;
     int32_t begin = json_call_begin(g, keys), name = json_name(g, f->name, f->n_name, keys->name ? "," : ":");
-    int32_t space = blank(g), key = GRAM_TEXT("");
-    if (keys->name) key = GRAM_SEQ(json_name(g, keys->arguments, strlen(keys->arguments), ":"), blank(g));
+    int32_t space = keys->name ? blank(g) : gap(g), key = GRAM_TEXT("");
+    if (keys->name) key = GRAM_SEQ(json_name(g, keys->arguments, strlen(keys->arguments), ":"), gap(g));
     int32_t arguments = json_arguments(f), end = blank(g);
     return GRAM_SEQ(begin, name, space, key, arguments, end, GRAM_TEXT("}"));
 }
@@ -303,6 +308,7 @@ int32_t weft__gram_calls(weft__gram *g, const weft__gram_calls_spec *spec)
     if (m.format->n_forms > MAX_FORMS) weft__gram_fail(g, WEFT_INTERNAL, "grammar: a format of too many forms");
     if (!weft__gram_failed(g)) add_functions(&m);
     if (!weft__gram_failed(g)) body = all_forms(&m);
+    if (!weft__gram_failed(g) && spec->form) body = GRAM_ALT(body, weft__gram_led(g, &spec->style, spec->form - 1));
     if (!weft__gram_failed(g) && spec->thinking && spec->style.reasoning) {
         int32_t thoughts = weft__gram_thoughts(g, &spec->style, spec->thinking);
         body = GRAM_SEQ(thoughts, body);

@@ -15,6 +15,9 @@ typedef struct weft__gram_calls_spec {
     int parallel;            /* several calls may follow each other */
     int lenient;             /* 1: functions that are not `strict` take any object */
     weft__gram_thinking thinking;
+    /* 1 and the rule of g that an answer without calls follows, behind which g was told apart (weft__gram_apart); 0:
+     * there are no such answers. */
+    int32_t form;
 } weft__gram_calls_spec;
 
 enum { WEFT__GRAM_MAX_TOOLS = 4096 };

@@ -90,9 +90,21 @@ static int32_t grammar_no_memory(weft__gram *g)
 
 /* ---- building ---- */
 
+void weft__gram_apart(weft__gram *g)
+{
+    g->apart++;
+}
+
 int32_t weft__gram_rule(weft__gram *g, const char *name, size_t n)
 {
+    char own[WEFT__GRAM_MAX_NAME];
     if (g->err.status) return -1;
+    if (g->apart && n + 2 <= sizeof own) {
+        memcpy(own, name, n);
+        own[n++] = (char)WEFT__GRAM_SAME_PLACE;
+        own[n++] = g->apart;
+        name = own;
+    }
     int32_t found = weft__strings_find(&g->names, name, n);
     if (found >= 0) return found;
     if (n > WEFT__GRAM_MAX_NAME) {

@@ -49,6 +49,8 @@ void weft__gram_within(weft__gram *g, const char *prefix, const char *place);
 
 /* The number of the rule of that name, which is made when it is new. */
 int32_t weft__gram_rule(weft__gram *g, const char *name, size_t n);
+/* Names that are given from now on are those of other rules than before. Once, or twice. */
+void weft__gram_apart(weft__gram *g);
 /* Defines a rule; one definition each. */
 void weft__gram_define(weft__gram *g, int32_t rule, int32_t body);
 int weft__gram_defined(const weft__gram *g, int32_t rule);
@@ -152,20 +154,26 @@ typedef struct weft__gram_regex_facts {
 /* ECMA-262 without look-around, references, word boundaries, Unicode classes; anchors at the ends only. -1 with
  * out->why, or after a failure of g. */
 int32_t weft__gram_regex(weft__gram *g, const char *s, size_t n, unsigned flags, weft__gram_regex_facts *out);
+/* The same of at most `most` characters: what is repeated without an end has as many as there is room for, and as
+ * some ten thousand states hold, each such repetition the same number. Where that is not to be had, out->max is above
+ * `most`, and it is the same as without. */
+int32_t weft__gram_regex_bounded(weft__gram *g, const char *s, size_t n, unsigned flags, uint32_t most,
+                                 weft__gram_regex_facts *out);
 /* Texts that match all of an expression, as the rule that is returned. Failures stay in g. */
 int32_t weft__gram_read_regex(weft__gram *g, const char *source, size_t n);
 
 /* ---- JSON ---- */
 
 /* Any JSON object (RFC 8259), for response_format json_object. So that a model cannot lose itself and every parser
- * takes the result: at most WEFT__GRAM_JSON_DEPTH deep, no white space in front and behind, within a space or a line
- * break with its indent at most, 18 digits before a decimal point and 20 behind it, exponents below 200. Surrogates are
- * escaped in pairs only. Returns the root. */
+ * takes the result: at most WEFT__GRAM_JSON_DEPTH deep, no white space in front and behind, a space or a line break
+ * with its indent at most where values or members begin and lists end, a space at most behind a colon, 18 digits before
+ * a decimal point and 20 behind it, exponents below 200. Surrogates are escaped in pairs only. Returns the root. */
 int32_t weft__gram_json_object(weft__gram *g);
 /* Any JSON value, within the same bounds. */
 int32_t weft__gram_json_value(weft__gram *g);
 /* Defines the rules of JSON for builders: value, object, array, string, char (one of a string), which is one of plain
- * or behind a backslash one of escaped, or \uXXXX; number, and `ws`, the white space within. */
+ * or behind a backslash one of escaped, or \uXXXX; number, `ws`, the white space behind [ { and , and before ] }, and
+ * `gap`, that behind a colon. */
 void weft__gram_json_parts(weft__gram *g);
 /* What follows the backslash in a string. */
 int32_t weft__gram_json_escape(weft__gram *g);

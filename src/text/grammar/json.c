@@ -37,12 +37,13 @@ static int32_t number(weft__gram *g)
 
 void weft__gram_json_parts(weft__gram *g)
 {
-    int32_t ws = GRAM_RULE("ws"), string = GRAM_RULE("string"), character = GRAM_RULE("char"),
+    int32_t ws = GRAM_RULE("ws"), gap = GRAM_RULE("gap"), string = GRAM_RULE("string"), character = GRAM_RULE("char"),
             scalar = GRAM_RULE("scalar"), any_number = GRAM_RULE("number"), value = GRAM_RULE("value"),
             object = GRAM_RULE("object"), array = GRAM_RULE("array"), nested = GRAM_RULE("nested"),
             member = GRAM_RULE("member"), plain = GRAM_RULE("plain"), escaped = GRAM_RULE("escaped");
     int32_t indent = GRAM_RULE("indent"); /* called where there is much of it */
-    weft__gram_define(g, indent, GRAM_REPEAT(0, 32, GRAM_CLASS({'\t', '\t'}, {' ', ' '})));
+    weft__gram_define(g, indent, GRAM_ALT(GRAM_REPEAT(0, 32, GRAM_TEXT(" ")), GRAM_REPEAT(1, 32, GRAM_TEXT("\t"))));
+    weft__gram_define(g, gap, GRAM_OPTIONAL(GRAM_TEXT(" ")));
     int32_t newline = GRAM_TEXT("\n");
     weft__gram_define(g, ws, GRAM_OPTIONAL(GRAM_ALT(GRAM_TEXT(" "), GRAM_SEQ(newline, GRAM_REF(indent)))));
     int32_t mark = GRAM_TEXT("\\"), escape = GRAM_SEQ(mark, weft__gram_json_escape(g));
@@ -58,20 +59,18 @@ void weft__gram_json_parts(weft__gram *g)
         GRAM_ALT(GRAM_TEXT("true"), GRAM_TEXT("false"), GRAM_TEXT("null"), GRAM_REF(string), GRAM_REF(any_number)));
     /* Only `nested` recurses; where calls reach their limit a scalar is always left, so that no text gets stuck. */
     weft__gram_define(g, value, GRAM_ALT(GRAM_REF(scalar), GRAM_REF(nested)));
-    weft__gram_define(
-        g, member,
-        GRAM_SEQ(GRAM_REF(string), GRAM_REF(ws), GRAM_TEXT(":"), GRAM_REF(ws), GRAM_REF(value), GRAM_REF(ws)));
+    weft__gram_define(g, member, GRAM_SEQ(GRAM_REF(string), GRAM_TEXT(":"), GRAM_REF(gap), GRAM_REF(value)));
     weft__gram_define(
         g, object,
         GRAM_SEQ(GRAM_TEXT("{"), GRAM_REF(ws),
                  GRAM_OPTIONAL(GRAM_SEQ(GRAM_REF(member),
-                                        GRAM_ANY_NUMBER(GRAM_SEQ(GRAM_TEXT(","), GRAM_REF(ws), GRAM_REF(member))))),
+                                        GRAM_ANY_NUMBER(GRAM_SEQ(GRAM_TEXT(","), GRAM_REF(ws), GRAM_REF(member))),
+                                        GRAM_REF(ws))),
                  GRAM_TEXT("}")));
-    int32_t element = GRAM_SEQ(GRAM_REF(value), GRAM_REF(ws)),
-            more = GRAM_SEQ(GRAM_TEXT(","), GRAM_REF(ws), GRAM_REF(value), GRAM_REF(ws));
+    int32_t element = GRAM_REF(value), more = GRAM_SEQ(GRAM_TEXT(","), GRAM_REF(ws), GRAM_REF(value));
     weft__gram_define(g, array,
-                      GRAM_SEQ(GRAM_TEXT("["), GRAM_REF(ws), GRAM_OPTIONAL(GRAM_SEQ(element, GRAM_ANY_NUMBER(more))),
-                               GRAM_TEXT("]")));
+                      GRAM_SEQ(GRAM_TEXT("["), GRAM_REF(ws),
+                               GRAM_OPTIONAL(GRAM_SEQ(element, GRAM_ANY_NUMBER(more), GRAM_REF(ws))), GRAM_TEXT("]")));
     weft__gram_define(g, nested, GRAM_ALT(GRAM_REF(object), GRAM_REF(array)));
     weft__gram_call(g, nested);
     weft__gram_inline(g, plain);

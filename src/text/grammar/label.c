@@ -44,7 +44,8 @@ static const char *show_pointer(weft__gram_rule_name x, char out[SHOWN])
 const char *weft__gram_label(weft__gram_rule_name x, char out[WEFT__GRAM_LABEL])
 {
     char pointer[SHOWN], name[WEFT__TOK_QUOTE];
-    weft__tok_quote(name, x.name, x.n);
+    const char *end = memchr(x.name, WEFT__GRAM_SAME_PLACE, x.n);
+    weft__tok_quote(name, x.name, end ? (size_t)(end - x.name) : x.n);
     if (weft__gram_is_of_schema(x)) snprintf(out, WEFT__GRAM_LABEL, "%s of the schema", show_pointer(x, pointer));
     else if (x.line) snprintf(out, WEFT__GRAM_LABEL, "rule '%s' (line %d)", name, x.line);
     else snprintf(out, WEFT__GRAM_LABEL, "rule '%s'", name);

@@ -65,6 +65,7 @@ struct weft__gram {
     weft__strings names;  /* of the rules */
     weft__strings origins;
     int32_t origin; /* of rules that are defined now, as theirs */
+    char apart;     /* what rules are told apart by, of those of the same name before; 0: there are none */
     weft__gram_rule_def *rules;
     size_t n_rules, rules_capacity;
     weft__gram_node *nodes;

@@ -45,7 +45,8 @@ typedef struct language_product {
     weft__gram *g;
     const weft__gram_part *parts;
     size_t n_parts;
-    weft__strings tuples;   /* one state of each part; its number is that of the product's state */
+    int32_t most;         /* times that the last part may be complete behind its start; -1: any number */
+    weft__strings tuples; /* one state of each part, and how often so far; its number is that of the product's state */
     weft__gram_edge *edges; /* in the order of the states that they leave */
     size_t n_edges, edges_capacity;
     uint32_t *first; /* [n_states + 1] */
@@ -63,7 +64,7 @@ static int product_fail(language_product *p, weft_status status)
 /* The number of a tuple, which is made when it is new; -1 after a failure. */
 static int32_t number_of(language_product *p, const int32_t *tuple)
 {
-    size_t n = p->n_parts * sizeof *tuple, count = p->tuples.n;
+    size_t n = (p->n_parts + 1) * sizeof *tuple, count = p->tuples.n;
     int32_t known = weft__strings_find(&p->tuples, (const char *)tuple, n);
     if (known >= 0) return known;
     if (count >= WEFT__GRAM_MAX_PRODUCT || ++p->g->n_product > WEFT__GRAM_ALL_PRODUCTS)
@@ -88,10 +89,15 @@ static int32_t step_part(const weft__gram_automaton *a, int32_t state, int byte,
     return a->edges[e].to;
 }
 
+static int is_complete(const weft__gram_part *part, int32_t state)
+{
+    return state != DEAD && (part->language->states[state].flags & WEFT__GRAM_STATE_ACCEPT) != 0;
+}
+
 static int expand_tuple(language_product *p, size_t state)
 {
-    int32_t from[MAX_PARTS], to[MAX_PARTS];
-    memcpy(from, weft__strings_data(&p->tuples, state), p->n_parts * sizeof *from);
+    int32_t from[MAX_PARTS + 1], to[MAX_PARTS + 1];
+    memcpy(from, weft__strings_data(&p->tuples, state), (p->n_parts + 1) * sizeof *from);
     for (int lo = 0, last; lo < 256; lo = last + 1) {
         int alive = 1;
         last = 255;
@@ -100,6 +106,9 @@ static int expand_tuple(language_product *p, size_t state)
             alive &= to[i] != DEAD || p->parts[i].lacked;
         }
         if (!alive) continue;
+        to[p->n_parts] =
+            p->most < 0 ? 0 : from[p->n_parts] + is_complete(&p->parts[p->n_parts - 1], to[p->n_parts - 1]);
+        if (p->most >= 0 && to[p->n_parts] > p->most) continue;
         int32_t next = number_of(p, to);
         if (next < 0) return 0;
         if (!weft__grow(&p->edges, &p->edges_capacity, p->n_edges + 1, sizeof *p->edges))
@@ -111,7 +120,8 @@ static int expand_tuple(language_product *p, size_t state)
 
 static int expand_all(language_product *p)
 {
-    int32_t start[MAX_PARTS];
+    int32_t start[MAX_PARTS + 1];
+    start[p->n_parts] = 0;
     for (size_t i = 0; i < p->n_parts; i++) start[i] = p->parts[i].language->starts[p->parts[i].language->root];
     if (number_of(p, start) < 0) return 0;
     for (size_t s = 0; s <= p->tuples.n; s++) {
@@ -127,9 +137,7 @@ static int accepts(const language_product *p, size_t state)
     int32_t tuple[MAX_PARTS];
     memcpy(tuple, weft__strings_data(&p->tuples, state), p->n_parts * sizeof *tuple);
     for (size_t i = 0; i < p->n_parts; i++) {
-        const weft__gram_automaton *a = p->parts[i].language;
-        int has = tuple[i] != DEAD && a->states[tuple[i]].flags & WEFT__GRAM_STATE_ACCEPT;
-        if (has == p->parts[i].lacked) return 0;
+        if (is_complete(&p->parts[i], tuple[i]) == p->parts[i].lacked) return 0;
     }
     return 1;
 }
@@ -181,9 +189,9 @@ static int32_t emit_machine(language_product *p)
     return node;
 }
 
-int32_t weft__gram_common(weft__gram *g, const weft__gram_part *parts, size_t n)
+static int32_t product_of(weft__gram *g, const weft__gram_part *parts, size_t n, int32_t most)
 {
-    language_product p = {.g = g, .parts = parts, .n_parts = n};
+    language_product p = {.g = g, .parts = parts, .n_parts = n, .most = most};
     int32_t node = -1;
     if (weft__gram_failed(g)) return -1;
     if (n > MAX_PARTS) product_fail(&p, WEFT_LIMIT);
@@ -192,4 +200,19 @@ int32_t weft__gram_common(weft__gram *g, const weft__gram_part *parts, size_t n)
     weft__free(p.edges);
     weft__strings_free(&p.tuples);
     return p.too_many ? WEFT__GRAM_TOO_MANY : node;
+}
+
+int32_t weft__gram_common(weft__gram *g, const weft__gram_part *parts, size_t n)
+{
+    return product_of(g, parts, n, -1);
+}
+
+int32_t weft__gram_counted(weft__gram *g, const weft__gram_part *parts, size_t n,
+                           const weft__gram_automaton *characters, uint32_t most)
+{
+    weft__gram_part all[MAX_PARTS];
+    if (n >= MAX_PARTS || most > WEFT__GRAM_MAX_PRODUCT) return WEFT__GRAM_TOO_MANY;
+    memcpy(all, parts, n * sizeof *all);
+    all[n++] = (weft__gram_part){.language = characters};
+    return product_of(g, all, n, (int32_t)most);
 }

@@ -29,5 +29,9 @@ enum { WEFT__GRAM_NO_TEXT = -1, WEFT__GRAM_TOO_MANY = -2 };
 /* The texts that are of each part, or lacked by it. Less than 0: there is no such text, or g has failed; or too many
  * states would be needed, for this or all products of g. */
 int32_t weft__gram_common(weft__gram *g, const weft__gram_part *parts, size_t n);
+/* The same of at most so many characters; `characters` is the language of any number of them, and complete behind
+ * each. */
+int32_t weft__gram_counted(weft__gram *g, const weft__gram_part *parts, size_t n,
+                           const weft__gram_automaton *characters, uint32_t most);
 
 #endif

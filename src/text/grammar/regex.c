@@ -9,8 +9,16 @@
 #include "base/text.h"
 #include "text/grammar/build.h"
 #include "text/grammar/parts.h"
+#include "text/grammar/product.h"
 
-enum { MAX_RANGES = 256, MAX_GROUPS = 24, MAX_PIECES = 1024, MAX_MARKED = 63 /* groups */ };
+enum {
+    MAX_RANGES = 256,
+    MAX_GROUPS = 24,
+    MAX_PIECES = 1024,
+    MAX_MARKED = 63,       /* groups */
+    MAX_BOUNDED = 1 << 15, /* states, about, that what is bounded may take */
+    BOUNDED_WORK = 1 << 18 /* on the language of what is repeated */
+};
 
 typedef struct regex_reader {
     weft__gram *g;
@@ -18,11 +26,15 @@ typedef struct regex_reader {
     unsigned flags;
     int depth;
     uint32_t n_groups; /* that can be referred to */
+    uint32_t room;     /* characters that a repetition without an end may take; UINT32_MAX: it has none */
+    int repeated;      /* groups around that are repeated without an end */
+    int measuring;     /* lengths and sizes are asked for, not the expression */
 } regex_reader;
 
 typedef struct regex_piece {
     int32_t node;
     uint32_t min, max; /* characters */
+    uint32_t size;     /* states when written out, about */
 } regex_piece;
 
 typedef struct regex_set {
@@ -124,14 +136,39 @@ static void fold_case(regex_reader *r, regex_set *x)
         if (x->r[i].lo >= 0x80) refuse(r, "characters beyond ASCII where case does not matter");
 }
 
-/* One character of the set, as JSON spells it. */
-static int32_t emit_quoted(regex_reader *r, const regex_set *x)
+/* What JSON escapes, of the set: \X, or \u00HH where there is no such letter. -1: nothing is. */
+static int32_t emit_escapes(regex_reader *r, const regex_set *x)
 {
     static const char controls[] = "\b\t\n\f\r\"\\", letters[] = "btnfr\"\\";
     weft__gram *g = r->g;
+    weft__gram_range named[7], digits[2][16];
+    size_t n_named = 0, n_digits[2] = {0}, n = 0;
+    int32_t items[3];
+    for (uint32_t c = 0; c <= '\\'; c = c == 0x1F ? '"' : c == '"' ? '\\' : c + 1) {
+        if (!set_has(x, c)) continue;
+        const char *at = c ? strchr(controls, (int)c) : NULL;
+        const uint32_t letter = (unsigned char)"0123456789abcdef"[c & 15];
+        if (at) named[n_named++] = (weft__gram_range){(unsigned char)letters[at - controls], 0};
+        else digits[c >> 4][n_digits[c >> 4]++] = (weft__gram_range){letter, letter};
+    }
+    for (size_t i = 0; i < n_named; i++) named[i].hi = named[i].lo;
+    if (n_named) items[n++] = weft__gram_class(g, named, n_named, 0);
+    for (size_t i = 0; i < 2; i++) {
+        if (!n_digits[i]) continue;
+        int32_t start = weft__gram_text(g, i ? "u001" : "u000", 4);
+        items[n++] = GRAM_SEQ(start, weft__gram_class(g, digits[i], n_digits[i], 0));
+    }
+    if (!n) return -1;
+    int32_t mark = GRAM_TEXT("\\");
+    return GRAM_SEQ(mark, weft__gram_alt(g, items, n));
+}
+
+/* One character of the set, as JSON spells it. */
+static int32_t emit_quoted(regex_reader *r, const regex_set *x)
+{
+    weft__gram *g = r->g;
     weft__gram_range plain[2 * MAX_RANGES + 4];
-    int32_t items[40];
-    size_t n = 0, n_items = 0;
+    size_t n = 0;
     for (size_t i = 0; i < x->n; i++) {
         static const weft__gram_range allowed[] = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0xD7FF}, {0xE000, 0x10FFFF}};
         for (size_t k = 0; k < 4 && n < sizeof plain / sizeof *plain; k++) {
@@ -141,15 +178,24 @@ static int32_t emit_quoted(regex_reader *r, const regex_set *x)
         }
     }
     if (n == sizeof plain / sizeof *plain) return refuse(r, "a class of too many ranges") - 1;
-    if (n) items[n_items++] = weft__gram_class(g, plain, n, 0);
-    for (uint32_t c = 0; c <= '\\'; c = c == 0x1F ? '"' : c == '"' ? '\\' : c + 1) {
-        if (!set_has(x, c)) continue;
-        static const char hex[] = "0123456789abcdef";
-        const char *at = c ? strchr(controls, (int)c) : NULL;
-        char text[6] = {'\\', at ? letters[at - controls] : 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-        items[n_items++] = weft__gram_text(g, text, at ? 2 : 6);
+    int32_t escapes = emit_escapes(r, x);
+    if (!n && escapes < 0 && !broken(r)) return refuse(r, "a class that matches no character") - 1;
+    if (!n) return escapes;
+    int32_t node = weft__gram_class(g, plain, n, 0);
+    return escapes < 0 ? node : GRAM_ALT(node, escapes);
+}
+
+/* States of one character of the set, about. */
+static uint32_t size_of_set(const regex_reader *r, const regex_set *x)
+{
+    enum { BEYOND_ASCII = 12, ESCAPED = 12 };
+    uint32_t size = 1, beyond = 0, escaped = set_has(x, '"') || set_has(x, '\\');
+    for (size_t i = 0; i < x->n; i++) {
+        escaped |= x->r[i].lo < ' ';
+        beyond |= x->r[i].hi >= 0x80;
     }
-    return n_items ? weft__gram_alt(g, items, n_items) : refuse(r, "a class that matches no character") - 1;
+    if (beyond) size += BEYOND_ASCII;
+    return escaped && r->flags & WEFT__GRAM_REGEX_QUOTED ? size + ESCAPED : size;
 }
 
 static int32_t emit_set(regex_reader *r, const regex_set *x)
@@ -239,10 +285,27 @@ static int32_t mark(const regex_reader *r, int32_t node, uint32_t what)
 
 static regex_piece read_alternatives(regex_reader *r);
 
+/* Whether the group that begins here is repeated without an end. */
+static int is_repeated(const regex_reader *r)
+{
+    int depth = 1, in_class = 0;
+    const char *s = r->s;
+    for (; s < r->end && depth; s++) {
+        if (*s == '\\') s += s + 1 < r->end;
+        else if (in_class) in_class = *s != ']';
+        else if (*s == '[') in_class = 1;
+        else depth += (*s == '(') - (*s == ')');
+    }
+    if (s >= r->end || *s != '{') return s < r->end && (*s == '*' || *s == '+');
+    const char *close = memchr(s, '}', (size_t)(r->end - s));
+    return close && close[-1] == ',';
+}
+
 static regex_piece read_regex_group(regex_reader *r)
 {
-    regex_piece x = {-1, 0, 0};
+    regex_piece x = {-1, 0, 0, 0};
     uint32_t number = 0;
+    const int repeated = r->room != UINT32_MAX && is_repeated(r);
     if (r->s < r->end && *r->s == '?') {
         if (r->end - r->s > 1 && r->s[1] == ':') {
             r->s += 2;
@@ -259,7 +322,9 @@ static regex_piece read_regex_group(regex_reader *r)
         return x;
     }
     r->depth++;
+    r->repeated += repeated;
     x = read_alternatives(r);
+    r->repeated -= repeated;
     r->depth--;
     if (r->s == r->end) refuse(r, "a group without a closing ')'");
     else r->s++;
@@ -298,7 +363,7 @@ static regex_piece read_atom(regex_reader *r)
         set_put(r, &x, cp, cp);
         if (r->flags & WEFT__GRAM_REGEX_ANY_CASE) fold_case(r, &x);
     }
-    return (regex_piece){broken(r) ? -1 : emit_set(r, &x), 1, 1};
+    return (regex_piece){broken(r) ? -1 : emit_set(r, &x), 1, 1, size_of_set(r, &x)};
 }
 
 static int read_times(regex_reader *r, uint32_t *out)
@@ -311,9 +376,56 @@ static int read_times(regex_reader *r, uint32_t *out)
     return n <= WEFT__GRAM_MAX_STATES ? 1 : refuse(r, "a repetition of too many times");
 }
 
+static regex_piece read_regex(regex_reader *r);
+
+static int32_t any_char(regex_reader *r)
+{
+    weft__gram *g = r->g;
+    return r->flags & WEFT__GRAM_REGEX_QUOTED ? GRAM_REF(GRAM_RULE("char")) : GRAM_CLASS({0, 0x10FFFF});
+}
+
+/* The language of what is read from `text`, any number of times from `min` on; of text NULL, of any characters, spelled
+ * as those of the reader. NULL: it takes too much. */
+static weft__gram_automaton *language_of_repeated(const regex_reader *r, const char *text, size_t n, uint32_t min)
+{
+    weft__gram *g = weft__gram_create();
+    weft__gram_automaton *a = NULL;
+    size_t work = BOUNDED_WORK;
+    if (!g) return NULL;
+    weft__gram_json_parts(g);
+    regex_reader all = {.g = g, .s = text, .end = text + n, .room = UINT32_MAX, .flags = r->flags};
+    all.flags |= WEFT__GRAM_REGEX_WHOLE;
+    int32_t root = GRAM_RULE("root"), body = text ? read_regex(&all).node : any_char(&all);
+    weft__gram_define(g, root, GRAM_REPEAT(min, UINT32_MAX, body));
+    weft__gram_language(g, root, &work, &a, NULL);
+    weft__gram_destroy(&g);
+    return a;
+}
+
+/* What was read from `text` on, repeated without an end, but in no more characters than there is room for. */
+static regex_piece bounded(regex_reader *r, const char *text, const char *end, regex_piece x, uint32_t min)
+{
+    const uint32_t least = times(x.min, min), room = r->room > least ? r->room : least;
+    if (x.min == x.max) { /* characters can be told from repetitions */
+        const uint32_t most = x.max ? room / x.max : 0, max = most > min ? most : min;
+        return (regex_piece){weft__gram_repeat(r->g, x.node, min, max), least, times(x.max, max), times(x.size, max)};
+    }
+    regex_piece out = {x.node, least, room, times(x.size, room)};
+    if (r->measuring) return out;
+    weft__gram_automaton *all = language_of_repeated(r, text, (size_t)(end - text), min),
+                         *characters = language_of_repeated(r, NULL, 0, 0);
+    out.node = all && characters ? weft__gram_counted(r->g, &(weft__gram_part){all, 0}, 1, characters, room) : -1;
+    weft__gram_automaton_destroy(&characters);
+    weft__gram_automaton_destroy(&all);
+    if (out.node < 0) refuse(r, "with its length bounded it takes too much; write the lengths as repetitions");
+    return out;
+}
+
 static regex_piece read_repeated(regex_reader *r)
 {
+    const char *text = r->s;
     regex_piece x = read_atom(r);
+    const char *end = r->s;
     uint32_t min = 0, max = UINT32_MAX;
     char c = r->s < r->end && !broken(r) ? *r->s : 0;
     if (c != '*' && c != '+' && c != '?' && c != '{') return x;
@@ -335,22 +447,36 @@ static regex_piece read_repeated(regex_reader *r)
     const int lazy = r->s < r->end && *r->s == '?'; /* which match is found matters to searches only */
     r->s += lazy;
     if (broken(r)) return x;
+    if (max == UINT32_MAX && r->room != UINT32_MAX && !r->repeated) return bounded(r, text, end, x, min);
     x.node = weft__gram_repeat(r->g, x.node, min, max);
     if (lazy) x.node = mark(r, x.node, WEFT__GRAM_MARK_LAZY);
-    return (regex_piece){x.node, times(x.min, min), times(x.max, max)};
+    return (regex_piece){x.node, times(x.min, min), times(x.max, max),
+                         times(x.size, max == UINT32_MAX ? min + 1 : max)};
 }
 
-static int32_t any_char(regex_reader *r)
+/* Anything, as what is not anchored may have around it. */
+static regex_piece anything(regex_reader *r)
 {
     weft__gram *g = r->g;
-    return r->flags & WEFT__GRAM_REGEX_QUOTED ? GRAM_REF(GRAM_RULE("char")) : GRAM_CLASS({0, 0x10FFFF});
+    const regex_set all = {{{0, 0x10FFFF}}, 1};
+    int32_t one = any_char(r);
+    uint32_t most = r->room, size = times(size_of_set(r, &all), most == UINT32_MAX ? 1 : most);
+    return (regex_piece){GRAM_REPEAT(0, most, one), 0, most, size};
+}
+
+static int32_t put_piece(regex_piece *all, regex_piece x)
+{
+    all->min = add_lengths(all->min, x.min);
+    all->max = add_lengths(all->max, x.max);
+    all->size = add_lengths(all->size, x.size);
+    return x.node;
 }
 
 /* One alternative; only those outside of groups may be anchored, and what is not may have anything around it. */
 static regex_piece read_branch(regex_reader *r)
 {
     weft__gram *g = r->g;
-    regex_piece all = {-1, 0, 0};
+    regex_piece all = {-1, 0, 0, 1};
     int32_t items[MAX_PIECES + 2];
     size_t n = 0;
     const int whole = !r->depth && r->flags & WEFT__GRAM_REGEX_WHOLE;
@@ -358,7 +484,7 @@ static regex_piece read_branch(regex_reader *r)
     const int anchored = !r->depth && r->s < r->end && *r->s == '^', begun = whole || anchored;
     int ended = whole;
     r->s += anchored;
-    if (around && !begun) items[n++] = GRAM_ANY_NUMBER(any_char(r));
+    if (around && !begun) items[n++] = put_piece(&all, anything(r));
     while (r->s < r->end && *r->s != '|' && !(*r->s == ')' && r->depth) && !broken(r)) {
         if (!r->depth && *r->s == '$' && (r->s + 1 == r->end || r->s[1] == '|')) {
             r->s++;
@@ -372,13 +498,9 @@ static regex_piece read_branch(regex_reader *r)
             refuse(r, "too many pieces in a row");
         }
         if (broken(r)) break;
-        regex_piece x = read_repeated(r);
-        items[n++] = x.node;
-        all.min = add_lengths(all.min, x.min);
-        all.max = add_lengths(all.max, x.max);
+        items[n++] = put_piece(&all, read_repeated(r));
     }
-    if (around && (!begun || !ended)) all.max = UINT32_MAX;
-    if (around && !ended) items[n++] = GRAM_ANY_NUMBER(any_char(r));
+    if (around && !ended) items[n++] = put_piece(&all, anything(r));
     if (!broken(r)) all.node = weft__gram_seq(g, items, n);
     if (begun) all.node = mark(r, all.node, WEFT__GRAM_MARK_FIRST);
     if (ended) all.node = mark(r, all.node, WEFT__GRAM_MARK_LAST);
@@ -387,7 +509,7 @@ static regex_piece read_branch(regex_reader *r)
 
 static regex_piece read_alternatives(regex_reader *r)
 {
-    regex_piece all = {-1, UINT32_MAX, 0};
+    regex_piece all = {-1, UINT32_MAX, 0, 1};
     int32_t items[256];
     size_t n = 0;
     for (;;) {
@@ -397,6 +519,7 @@ static regex_piece read_alternatives(regex_reader *r)
         items[n++] = x.node;
         if (x.min < all.min) all.min = x.min;
         if (x.max > all.max) all.max = x.max;
+        all.size = add_lengths(all.size, x.size);
         if (r->s == r->end || *r->s != '|') break;
         r->s++;
     }
@@ -404,12 +527,50 @@ static regex_piece read_alternatives(regex_reader *r)
     return all;
 }
 
+static regex_piece read_regex(regex_reader *r)
+{
+    regex_piece x = read_alternatives(r);
+    if (broken(r)) x.node = -1;
+    return x;
+}
+
+static int32_t read_with_facts(weft__gram *g, const char *s, size_t n, unsigned flags, uint32_t room,
+                               weft__gram_regex_facts *out)
+{
+    regex_reader r = {.g = g, .s = s, .end = s + n, .flags = flags, .room = room};
+    regex_piece x = read_regex(&r);
+    *out = (weft__gram_regex_facts){x.min, x.max, r.why, r.why ? (size_t)(r.place - s) : 0};
+    return x.node;
+}
+
 int32_t weft__gram_regex(weft__gram *g, const char *s, size_t n, unsigned flags, weft__gram_regex_facts *out)
 {
-    regex_reader r = {.g = g, .s = s, .end = s + n, .flags = flags};
-    regex_piece x = read_alternatives(&r);
-    *out = (weft__gram_regex_facts){x.min, x.max, r.why, r.why ? (size_t)(r.place - s) : 0};
-    return broken(&r) ? -1 : x.node;
+    return read_with_facts(g, s, n, flags, UINT32_MAX, out);
+}
+
+/* Whether all that matches with so much room has at most so many characters, and takes no more states than it may. */
+static int is_within(const char *s, size_t n, unsigned flags, uint32_t room, uint32_t most)
+{
+    weft__gram *g = weft__gram_create();
+    if (!g) return 0;
+    regex_reader r = {.g = g, .s = s, .end = s + n, .flags = flags, .room = room, .measuring = 1};
+    regex_piece x = read_regex(&r);
+    const int within = x.node >= 0 && x.max <= most && x.size <= MAX_BOUNDED;
+    weft__gram_destroy(&g);
+    return within;
+}
+
+int32_t weft__gram_regex_bounded(weft__gram *g, const char *s, size_t n, unsigned flags, uint32_t most,
+                                 weft__gram_regex_facts *out)
+{
+    uint32_t low = 0, high = most < MAX_BOUNDED ? most : MAX_BOUNDED; /* room that is not too much, and what may be */
+    if (!is_within(s, n, flags, 0, most)) return weft__gram_regex(g, s, n, flags, out);
+    while (low < high) {
+        const uint32_t middle = high - (high - low) / 2;
+        if (is_within(s, n, flags, middle, most)) low = middle;
+        else high = middle - 1;
+    }
+    return read_with_facts(g, s, n, flags, low, out);
 }
 
 int32_t weft__gram_read_regex(weft__gram *g, const char *source, size_t n)

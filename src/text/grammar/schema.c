@@ -33,125 +33,7 @@ static int32_t schema_no_memory(weft__gram_schema *c)
     return -1;
 }
 
-/* ---- keywords ---- */
-
-enum {
-    SAYS_NOTHING = WEFT__GRAM_SAYS_NOTHING,
-    COMBINES = WEFT__GRAM_COMBINES,
-    CHOOSES = WEFT__GRAM_CHOOSES,
-    LIMITS = WEFT__GRAM_LIMITS
-};
-#define ORDER "x-weft-order"
-
-static const struct {
-    const char *name;
-    int kind;
-} keywords[] = {
-    {"title", SAYS_NOTHING},
-    {"description", SAYS_NOTHING},
-    {"default", SAYS_NOTHING},
-    {"examples", SAYS_NOTHING},
-    {"$schema", SAYS_NOTHING},
-    {"$id", SAYS_NOTHING},
-    {"$comment", SAYS_NOTHING},
-    {"$defs", SAYS_NOTHING},
-    {"definitions", SAYS_NOTHING},
-    {"deprecated", SAYS_NOTHING},
-    {"readOnly", SAYS_NOTHING},
-    {"writeOnly", SAYS_NOTHING},
-    {"example", SAYS_NOTHING},
-    {ORDER, SAYS_NOTHING}, /* read when the schema is opened */
-    {"discriminator", SAYS_NOTHING},
-    {"$ref", COMBINES},
-    {"anyOf", COMBINES},
-    {"oneOf", COMBINES},
-    {"allOf", COMBINES},
-    {"enum", CHOOSES},
-    {"const", CHOOSES},
-    {"type", LIMITS},
-    {"nullable", LIMITS},
-    {"properties", LIMITS},
-    {"required", LIMITS},
-    {"additionalProperties", LIMITS},
-    {"patternProperties", LIMITS},
-    {"propertyNames", LIMITS},
-    {"minProperties", LIMITS},
-    {"maxProperties", LIMITS},
-    {"pattern", LIMITS},
-    {"format", LIMITS},
-    {"minLength", LIMITS},
-    {"maxLength", LIMITS},
-    {"items", LIMITS},
-    {"prefixItems", LIMITS},
-    {"minItems", LIMITS},
-    {"maxItems", LIMITS},
-    {"uniqueItems", LIMITS},
-    {"minimum", LIMITS},
-    {"maximum", LIMITS},
-    {"exclusiveMinimum", LIMITS},
-    {"exclusiveMaximum", LIMITS},
-    {"multipleOf", LIMITS},
-};
-
-/* Our own switch, at the root alone. */
-static int read_order(weft__gram_schema *c)
-{
-    const weft__json *order = weft__json_get(c->root, ORDER);
-    c->any_order = weft__json_is(order, "any");
-    if (!order || c->any_order || weft__json_is(order, "schema")) return 1;
-    weft__gram_schema_fail(c, WEFT_ARGUMENT, "#", ORDER, "must be \"schema\" or \"any\"");
-    return 0;
-}
-
-static int kind_of_keyword(const weft__json_member *m)
-{
-    int unique = 1;
-    if (!strcmp(m->key, "uniqueItems") && weft__json_bool(m->value, &unique) && !unique) return SAYS_NOTHING;
-    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-        if (!strcmp(m->key, keywords[i].name)) return keywords[i].kind;
-    return -1;
-}
-
-int weft__gram_schema_limits(const weft__json_member *m)
-{
-    int kind = kind_of_keyword(m);
-    return kind == CHOOSES || kind == LIMITS;
-}
-
-int weft__gram_schema_count_keywords(weft__gram_schema *c, const weft__json *schema, const char *at, int n[4])
-{
-    weft__json_member m = {0};
-    memset(n, 0, 4 * sizeof *n);
-    while (weft__json_next(schema, &m)) {
-        int kind = kind_of_keyword(&m), yes;
-        if (kind < 0) {
-            weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, m.key, "this keyword is not supported");
-            return 0;
-        }
-        if (!strcmp(m.key, ORDER) && strcmp(at, "#") != 0) {
-            weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, m.key, "stands at the root of a schema alone");
-            return 0;
-        }
-        if (!strcmp(m.key, "nullable") && !weft__json_bool(m.value, &yes)) {
-            weft__gram_schema_fail(c, WEFT_ARGUMENT, at, m.key, "must be true or false");
-            return 0;
-        }
-        n[kind]++;
-    }
-    return 1;
-}
-
-int weft__gram_schema_check_keywords(weft__gram_schema *c, const weft__json *schema, const char *at, int n[4])
-{
-    static const char *const strings[] = {"pattern", "format"};
-    for (size_t i = 0; i < 2; i++) {
-        const weft__json *v = weft__json_get(schema, strings[i]);
-        if (!v || weft__json_kind_of(v) == WEFT__JSON_STRING) continue;
-        weft__gram_schema_fail(c, WEFT_ARGUMENT, at, strings[i], "must be a string");
-        return 0;
-    }
-    return weft__gram_schema_count_keywords(c, schema, at, n);
-}
+/* ---- types and counts ---- */
 
 const char *weft__gram_schema_type_name(unsigned bit)
 {
@@ -247,7 +129,7 @@ static void write_content(weft__strbuf *out, const weft__json *schema)
         return;
     }
     while (weft__json_next(schema, &m)) {
-        if (kind_of_keyword(&m) == SAYS_NOTHING) continue;
+        if (weft__gram_schema_says_nothing(&m)) continue;
         weft__json_write_string(out, m.key, m.key_len);
         weft__json_write(out, m.value, WEFT__JSON_COMPACT);
     }
@@ -329,7 +211,7 @@ void weft__gram_schema_overlap(weft__gram_schema *c, const char *at, size_t a, s
 {
     weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, "oneOf",
                            "alternatives %zu and %zu may both fit a value; write anyOf, or tell them "
-                           "apart by type or by a required constant",
+                           "apart by type, pattern, bounds or a required constant",
                            a, b);
 }
 
@@ -383,16 +265,17 @@ static int32_t combination(weft__gram_schema *c, const weft__json *schema, const
     static const char *const choices[] = {"anyOf", "oneOf"};
     const weft__json *ref = weft__json_get(schema, "$ref"), *all = weft__json_get(schema, "allOf");
     int nullable = weft__json_get(schema, "nullable") != NULL;
-    if (n[COMBINES] != 1 || n[CHOOSES] || n[LIMITS] > nullable ||
+    if (n[WEFT__GRAM_COMBINES] != 1 || n[WEFT__GRAM_CHOOSES] || n[WEFT__GRAM_LIMITS] > nullable ||
         (all && (weft__json_kind_of(all) != WEFT__JSON_ARRAY || weft__json_size(all) != 1)))
         return together(c, schema, at);
     int32_t node;
     if (ref) {
         const weft__json *target = weft__gram_schema_follow(c, ref, at);
-        const char *s = NULL;
+        const char *s = "#";
         size_t length;
         weft__json_string(ref, &s, &length);
-        node = target ? weft__gram_schema_use(c, target, s, NULL, NULL) : -1;
+        s = strchr(s, '#');
+        node = target ? weft__gram_schema_use(c, target, s ? s : "#", NULL, NULL) : -1;
     } else if (all) {
         node = weft__gram_schema_use(c, weft__json_at(all, 0), at, "allOf", "0");
     } else {
@@ -433,8 +316,9 @@ static int32_t schema_body(weft__gram_schema *c, const weft__json *schema, const
     if (weft__json_kind_of(schema) != WEFT__JSON_OBJECT)
         return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, NULL, "a schema is an object, true or false");
     if (!weft__gram_schema_check_keywords(c, schema, at, n)) return -1;
-    if (n[COMBINES]) return combination(c, schema, at, n);
-    return n[LIMITS] || n[CHOOSES] ? weft__gram_schema_flat(c, schema, at) : GRAM_REF(GRAM_RULE("value"));
+    if (n[WEFT__GRAM_COMBINES]) return combination(c, schema, at, n);
+    return n[WEFT__GRAM_LIMITS] || n[WEFT__GRAM_CHOOSES] ? weft__gram_schema_flat(c, schema, at)
+                                                         : GRAM_REF(GRAM_RULE("value"));
 }
 
 static void compile_tasks(weft__gram_schema *c)
@@ -458,7 +342,7 @@ weft__gram_schema *weft__gram_schema_open(weft__gram *g, const weft__json *root,
             if ((unsigned char)*mark < ' ' || *mark == '"' || *mark == '\\') c->mark = NULL;
     }
     if (!c) weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
-    else if (!read_order(c)) weft__gram_schema_close(&c);
+    else if (!weft__gram_schema_read_order(c)) weft__gram_schema_close(&c);
     return c;
 }
 
@@ -470,6 +354,7 @@ void weft__gram_schema_close(weft__gram_schema **p)
     for (size_t i = 0; i < c->n_tasks; i++) weft__free(c->tasks[i].at);
     for (size_t i = 0; i < c->n_owned; i++) weft__json_free(&c->owned[i]);
     for (size_t i = 0; i < c->language_names.n; i++) weft__gram_automaton_destroy(&c->languages[i]);
+    weft__gram_automaton_destroy(&c->characters);
     weft__gram_automaton_destroy(&c->marked);
     weft__free(c->languages);
     weft__strings_free(&c->language_names);
@@ -479,15 +364,6 @@ void weft__gram_schema_close(weft__gram_schema **p)
     weft__strings_free(&c->contents);
     weft__free(c);
     *p = NULL;
-}
-
-size_t weft__gram_schema_n_limits(const weft__json *schema)
-{
-    weft__json_member m = {0};
-    size_t n = 0;
-    while (weft__json_kind_of(schema) == WEFT__JSON_OBJECT && weft__json_next(schema, &m))
-        n += kind_of_keyword(&m) != SAYS_NOTHING;
-    return n;
 }
 
 int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n)

@@ -31,7 +31,7 @@ void weft__gram_schema_write(const weft__gram_schema *c, weft__strbuf *out, cons
 static void put_constant(weft__gram_schema *c, const weft__json *v, weft__strbuf *text, int32_t **items, size_t *n,
                          size_t *capacity);
 
-/* Ends the text so far with a place for white space. */
+/* Ends the text so far with a place for white space: the rule `ws`, or `gap` behind a colon. */
 static void put_blank(weft__gram_schema *c, weft__strbuf *text, int32_t **items, size_t *n, size_t *capacity)
 {
     weft__gram *g = c->g;
@@ -40,8 +40,9 @@ static void put_blank(weft__gram_schema *c, weft__strbuf *text, int32_t **items,
         constant_no_memory(c);
         return;
     }
+    const int colon = text->len && text->data[text->len - 1] == ':';
     (*items)[(*n)++] = weft__gram_text(g, text->data ? text->data : "", text->len);
-    (*items)[(*n)++] = GRAM_REF(GRAM_RULE("ws"));
+    (*items)[(*n)++] = colon ? GRAM_REF(GRAM_RULE("gap")) : GRAM_REF(GRAM_RULE("ws"));
     text->len = 0;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schema_fits.c: whether a value is valid under a schema, for values that a schema names; and whether two schemas
- * exclude each other, as far as types, constants, bounds and required members tell. One thread. */
+/* schema_fits.c: whether a value is valid under a schema, for values that a schema names. One thread. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 #include "text/grammar/build.h"
 #include "text/grammar/schema_parts.h"
 
-enum { MAX_FOLLOWED = 8, MAX_FITTED = 64 };
+enum { MAX_FITTED = 64 };
 
 int weft__gram_schema_same(const weft__json *a, const weft__json *b)
 {
@@ -55,17 +54,18 @@ typedef struct fitting {
     const char *at;
     int depth;
     int named; /* 1: the value is one of the first schema's enum */
+    int wide;  /* 1: for any reader of patterns, not all */
 } fitting;
 
 static int fits(fitting *f, const weft__json *schema, const weft__json *v);
 
 static int number_fits(const weft__json *schema, const weft__json *v)
 {
-    static const char *const names[] = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"};
     double x, bound[4], m;
     int has[4];
     if (!weft__json_double(v, &x)) return 1;
-    for (int i = 0; i < 4; i++) has[i] = weft__json_double(weft__json_get(schema, names[i]), &bound[i]);
+    for (int i = 0; i < 4; i++)
+        has[i] = weft__json_double(weft__gram_schema_bound(schema, !(i & 1), i >> 1), &bound[i]);
     if ((has[0] && x < bound[0]) || (has[1] && x > bound[1]) || (has[2] && x <= bound[2]) || (has[3] && x >= bound[3]))
         return 0;
     return !weft__json_double(weft__json_get(schema, "multipleOf"), &m) || (m > 0 && floor(x / m) == x / m);
@@ -84,7 +84,7 @@ static int matches_each(fitting *f, const weft__json *schema, const char *key, c
     size_t count = weft__json_kind_of(all) == WEFT__JSON_ARRAY ? weft__json_size(all) : all != NULL;
     for (size_t i = 0; i < count; i++) {
         const weft__json *one = weft__json_kind_of(all) == WEFT__JSON_ARRAY ? weft__json_at(all, i) : all;
-        if (!weft__gram_schema_matches(f->c, f->at, key, one, s, n, 0)) return 0;
+        if (!weft__gram_schema_matches(f->c, f->at, key, one, s, n, f->wide)) return 0;
     }
     return 1;
 }
@@ -101,15 +101,15 @@ static int string_fits(fitting *f, const weft__json *schema, const weft__json *v
 
 static int array_fits(fitting *f, const weft__json *schema, const weft__json *v)
 {
-    const weft__json *prefix = weft__json_get(schema, "prefixItems"), *items = weft__json_get(schema, "items");
+    const weft__gram_schema_elements e = weft__gram_schema_elements_of(schema);
     size_t n = weft__json_size(v);
     int unique = 0;
     if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return 1;
     if (!count_fits(schema, "minItems", "maxItems", n)) return 0;
     weft__json_bool(weft__json_get(schema, "uniqueItems"), &unique);
     for (size_t i = 0; i < n; i++) {
-        const weft__json *one = weft__json_at(prefix, i);
-        if ((one || items) && !fits(f, one ? one : items, weft__json_at(v, i))) return 0;
+        const weft__json *one = weft__json_at(e.first, i) ? weft__json_at(e.first, i) : e.others;
+        if (one && !fits(f, one, weft__json_at(v, i))) return 0;
         for (size_t k = 0; unique && k < i; k++)
             if (weft__gram_schema_same(weft__json_at(v, i), weft__json_at(v, k))) return 0;
     }
@@ -125,7 +125,7 @@ static int member_fits(fitting *f, const weft__json *schema, const weft__json_me
     int known = own != NULL, ok = !own || fits(f, own, m->value);
     while (ok && weft__json_next(weft__json_get(schema, "patternProperties"), &p)) {
         weft__json *pattern = weft__json_new_string(p.key, p.key_len);
-        int matches = weft__gram_schema_matches(f->c, f->at, "patternProperties", pattern, m->key, m->key_len, 0);
+        int matches = weft__gram_schema_matches(f->c, f->at, "patternProperties", pattern, m->key, m->key_len, f->wide);
         weft__json_free(&pattern);
         known |= matches;
         ok = !matches || fits(f, p.value, m->value);
@@ -201,112 +201,18 @@ static int fits(fitting *f, const weft__json *schema, const weft__json *v)
 
 int weft__gram_schema_fits(weft__gram_schema *c, const weft__json *schema, const weft__json *v, const char *at)
 {
-    fitting f = {c, at, 0, 0};
+    fitting f = {.c = c, .at = at};
     return fits(&f, schema, v);
 }
 
 int weft__gram_schema_allows(weft__gram_schema *c, const weft__json *schema, const weft__json *v, const char *at)
 {
-    fitting f = {c, at, 0, 1};
+    fitting f = {.c = c, .at = at, .named = 1};
     return fits(&f, schema, v);
 }
 
-/* ---- two schemas ---- */
-
-/* The values that a schema names; NULL: it does not. */
-static const weft__json *named_values(const weft__json *s, size_t *n)
+int weft__gram_schema_may_fit(weft__gram_schema *c, const weft__json *schema, const weft__json *v, const char *at)
 {
-    const weft__json *one = weft__json_get(s, "const"), *list = weft__json_get(s, "enum");
-    *n = one ? 1 : weft__json_size(list);
-    return one ? one : list;
-}
-
-static int values_apart(const weft__json *a, const weft__json *b)
-{
-    size_t n, m;
-    const weft__json *x = named_values(a, &n), *y = named_values(b, &m);
-    if (!x || !y || n > 256 || m > 256) return 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < m; k++) {
-            const weft__json *p = weft__json_get(a, "const") ? x : weft__json_at(x, i),
-                             *q = weft__json_get(b, "const") ? y : weft__json_at(y, k);
-            if (weft__gram_schema_same(p, q)) return 0;
-        }
-    return n && m;
-}
-
-/* 1 when all numbers of a are below those of b. */
-static int is_below(const weft__json *a, const weft__json *b)
-{
-    double high = 0, low = 0;
-    int open = 0, is_high = weft__json_double(weft__json_get(a, "maximum"), &high),
-        is_low = weft__json_double(weft__json_get(b, "minimum"), &low);
-    double other;
-    if (weft__json_double(weft__json_get(a, "exclusiveMaximum"), &other) && (!is_high || other <= high)) {
-        high = other;
-        is_high = open = 1;
-    }
-    if (weft__json_double(weft__json_get(b, "exclusiveMinimum"), &other) && (!is_low || other >= low)) {
-        low = other;
-        is_low = open = 1;
-    }
-    return is_high && is_low && (high < low || (open && high <= low));
-}
-
-/* 1 when no object that b fits has that member. */
-static int is_forbidden(const weft__json *b, const char *name)
-{
-    const weft__json *own = weft__json_get(weft__json_get(b, "properties"), name);
-    int open = 1;
-    if (own) return weft__json_bool(own, &open) && !open;
-    return weft__json_bool(weft__json_get(b, "additionalProperties"), &open) && !open &&
-           !weft__json_get(b, "patternProperties");
-}
-
-/* A member that both require, whose schemas exclude each other; or one that a requires and b forbids. */
-static int members_apart(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at, int depth)
-{
-    const weft__json *required = weft__json_get(a, "required"), *also = weft__json_get(b, "required");
-    const weft__json *p = weft__json_get(a, "properties"), *q = weft__json_get(b, "properties");
-    for (size_t i = 0; i < weft__json_size(required) && i < 64; i++) {
-        const char *name;
-        size_t n;
-        int both = 0;
-        if (!weft__json_string(weft__json_at(required, i), &name, &n)) continue;
-        if (is_forbidden(b, name)) return 1;
-        for (size_t k = 0; k < weft__json_size(also) && k < 64; k++)
-            both |= weft__json_is(weft__json_at(also, k), name);
-        const weft__json *x = weft__json_get(p, name), *y = weft__json_get(q, name);
-        if (both && x && y && weft__gram_schema_disjoint(c, x, y, at, depth + 1)) return 1;
-    }
-    return 0;
-}
-
-/* 1 when one of the schemas that `a` puts together excludes b. */
-static int part_apart(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at, int depth)
-{
-    const weft__json *all = weft__json_get(a, "allOf");
-    for (size_t i = 0; i < weft__json_size(all) && i < 16; i++)
-        if (weft__gram_schema_disjoint(c, weft__json_at(all, i), b, at, depth + 1)) return 1;
-    return 0;
-}
-
-int weft__gram_schema_disjoint(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at,
-                               int depth)
-{
-    if (depth > 4 || !weft__gram_schema_step(c, at)) return 0;
-    for (int i = 0; a && i < MAX_FOLLOWED && weft__json_get(a, "$ref"); i++)
-        a = weft__gram_schema_follow(c, weft__json_get(a, "$ref"), at);
-    for (int i = 0; b && i < MAX_FOLLOWED && weft__json_get(b, "$ref"); i++)
-        b = weft__gram_schema_follow(c, weft__json_get(b, "$ref"), at);
-    if (!a || !b) return 0;
-    unsigned x = weft__gram_schema_types(c, a, at), y = weft__gram_schema_types(c, b, at);
-    if (x & WEFT__GRAM_NUMBER_TYPE) x |= WEFT__GRAM_INTEGER_TYPE;
-    if (y & WEFT__GRAM_NUMBER_TYPE) y |= WEFT__GRAM_INTEGER_TYPE;
-    if (!(x & y) || values_apart(a, b)) return 1;
-    if (part_apart(c, a, b, at, depth) || part_apart(c, b, a, at, depth)) return 1;
-    if (!(x & y & ~(unsigned)(WEFT__GRAM_NUMBER_TYPE | WEFT__GRAM_INTEGER_TYPE)))
-        return is_below(a, b) || is_below(b, a);
-    return (x & y) == WEFT__GRAM_OBJECT_TYPE && depth <= 2 &&
-           (members_apart(c, a, b, at, depth) || members_apart(c, b, a, at, depth));
+    fitting f = {.c = c, .at = at, .wide = 1};
+    return fits(&f, schema, v);
 }

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "text/grammar/build.h"
+#include "text/grammar/parts.h"
 #include "text/grammar/schema_parts.h"
 
 enum { MAX_PARTS = 32 };
@@ -59,15 +60,45 @@ static weft__gram_automaton *strings_with(weft__gram_schema *c, const char *mark
     return language_of(c, g, GRAM_SEQ(open, before, text, behind, GRAM_TEXT("\"")), at, key);
 }
 
+/* The parts, and that the mark is in none of the texts. 0 after a failure. */
+static int put_marked(weft__gram_schema *c, const char *at, const char *key, weft__gram_part *parts, size_t *n)
+{
+    if (*n >= MAX_PARTS) weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "too much is asked at once");
+    if (c->mark && !c->marked) c->marked = strings_with(c, c->mark, at, key);
+    if (weft__gram_schema_failed(c)) return 0;
+    if (c->mark) parts[(*n)++] = (weft__gram_part){c->marked, 1};
+    return 1;
+}
+
+/* Any number of characters and quotes. */
+static const weft__gram_automaton *any_characters(weft__gram_schema *c, const char *at, const char *key)
+{
+    if (!c->characters) {
+        weft__gram *g = own_rules(c);
+        if (!g) return NULL;
+        int32_t quote = GRAM_TEXT("\"");
+        c->characters = language_of(c, g, GRAM_ANY_NUMBER(GRAM_ALT(quote, GRAM_REF(GRAM_RULE("char")))), at, key);
+    }
+    return c->characters;
+}
+
+int32_t weft__gram_schema_counted_to(weft__gram_schema *c, const char *at, const char *key,
+                                     const weft__gram_part *parts, size_t n, uint32_t most)
+{
+    enum { QUOTES = 2 };
+    weft__gram_part all[MAX_PARTS + 1];
+    const weft__gram_automaton *characters = any_characters(c, at, key);
+    if (weft__gram_schema_failed(c)) return -1;
+    if (n < MAX_PARTS) memcpy(all, parts, n * sizeof *all);
+    return put_marked(c, at, key, all, &n) ? weft__gram_counted(c->g, all, n, characters, most + QUOTES) : -1;
+}
+
 int32_t weft__gram_schema_common(weft__gram_schema *c, const char *at, const char *key, const weft__gram_part *parts,
                                  size_t n)
 {
-    weft__gram_part all[MAX_PARTS];
-    if (n >= MAX_PARTS) return weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "too much is asked at once");
-    memcpy(all, parts, n * sizeof *all);
-    if (c->mark && !c->marked) c->marked = strings_with(c, c->mark, at, key);
-    if (weft__gram_schema_failed(c)) return -1;
-    if (c->mark) all[n++] = (weft__gram_part){c->marked, 1};
+    weft__gram_part all[MAX_PARTS + 1];
+    if (n < MAX_PARTS) memcpy(all, parts, n * sizeof *all);
+    if (!put_marked(c, at, key, all, &n)) return -1;
     int32_t node = weft__gram_common(c->g, all, n);
     return node != WEFT__GRAM_TOO_MANY
                ? node
@@ -75,14 +106,32 @@ int32_t weft__gram_schema_common(weft__gram_schema *c, const char *at, const cha
                                         WEFT__GRAM_MAX_PRODUCT);
 }
 
-int32_t weft__gram_schema_unmarked(weft__gram_schema *c, const char *at, const char *key, const char *s, size_t n)
+int weft__gram_schema_nothing_common(weft__gram_schema *c, const char *at, const weft__gram_automaton *a,
+                                     const weft__gram_automaton *b)
+{
+    enum { WORK = 16 }; /* of a state */
+    weft__gram *g = weft__gram_schema_failed(c) ? NULL : weft__gram_create();
+    if (!g) return 0;
+    const int none = weft__gram_common(g, (const weft__gram_part[]){{a, 0}, {b, 0}}, 2) == WEFT__GRAM_NO_TEXT &&
+                     !weft__gram_failed(g);
+    const size_t work = g->n_product * WORK;
+    weft__gram_destroy(&g);
+    if (work > c->budget->language_work)
+        weft__gram_schema_fail(c, WEFT_LIMIT, at, NULL, "its parts take too many steps to compare");
+    c->budget->language_work -= work < c->budget->language_work ? work : c->budget->language_work;
+    return none && !weft__gram_schema_failed(c);
+}
+
+int32_t weft__gram_schema_unmarked(weft__gram_schema *c, const char *at, const char *key, const char *s, size_t n,
+                                   uint32_t most)
 {
     weft__gram_regex_facts facts;
     weft__gram_automaton *all = NULL, *with = NULL;
     int32_t node = -1;
     weft__gram *g = own_rules(c);
     if (g) {
-        int32_t text = weft__gram_regex(g, s, n, 0, &facts);
+        int32_t text = most == UINT32_MAX ? weft__gram_regex(g, s, n, 0, &facts)
+                                          : weft__gram_regex_bounded(g, s, n, 0, most, &facts);
         all = language_of(c, g, text, at, key);
     }
     if ((g = own_rules(c))) {
@@ -103,12 +152,12 @@ int32_t weft__gram_schema_unmarked(weft__gram_schema *c, const char *at, const c
 }
 
 const weft__gram_automaton *weft__gram_schema_pattern(weft__gram_schema *c, const char *at, const char *key,
-                                                      const char *s, size_t n, int wide)
+                                                      const char *s, size_t n, uint32_t most, int wide)
 {
     weft__strbuf name = {0};
     weft__gram_regex_facts facts;
     const weft__gram_automaton *kept = NULL;
-    weft__strbuf_putc(&name, wide ? 'w' : 'n');
+    weft__strbuf_printf(&name, "%c%lx ", wide ? 'w' : 'n', (unsigned long)most);
     weft__strbuf_put(&name, s, n);
     int32_t known = name.failed ? -1 : weft__strings_find(&c->language_names, name.data, name.len);
     if (known >= 0) {
@@ -118,7 +167,9 @@ const weft__gram_automaton *weft__gram_schema_pattern(weft__gram_schema *c, cons
     weft__gram *g = own_rules(c);
     if (!g) goto done;
     int32_t open = GRAM_TEXT("\""), close = GRAM_TEXT("\"");
-    int32_t inside = weft__gram_regex(g, s, n, WEFT__GRAM_REGEX_QUOTED | (wide ? WEFT__GRAM_REGEX_WIDE : 0), &facts);
+    const unsigned flags = WEFT__GRAM_REGEX_QUOTED | (wide ? WEFT__GRAM_REGEX_WIDE : 0);
+    int32_t inside = most == UINT32_MAX ? weft__gram_regex(g, s, n, flags, &facts)
+                                        : weft__gram_regex_bounded(g, s, n, flags, most, &facts);
     if (facts.why) {
         weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, key, "%s", facts.why);
         weft__gram_destroy(&g);
@@ -139,8 +190,8 @@ int weft__gram_schema_matches(weft__gram_schema *c, const char *at, const char *
     const char *expression;
     size_t length;
     int has = 0;
-    if (!weft__gram_schema_expression(c, at, key, pattern, &expression, &length)) return 0;
-    const weft__gram_automaton *a = weft__gram_schema_pattern(c, at, key, expression, length, wide);
+    if (!weft__gram_schema_expression(c, at, key, pattern, &expression, &length)) return !weft__gram_schema_failed(c);
+    const weft__gram_automaton *a = weft__gram_schema_pattern(c, at, key, expression, length, UINT32_MAX, wide);
     weft__json_write_string(&text, s, n);
     if (text.failed) weft__gram_fail(c->g, WEFT_NO_MEMORY, "no memory for a grammar");
     else if (a) has = weft__gram_language_has(a, text.data, text.len);
@@ -166,6 +217,23 @@ weft__gram_automaton *weft__gram_schema_any_name(weft__gram_schema *c, const cha
     int32_t inside = weft__gram_regex(
         g, ".*", 2, WEFT__GRAM_REGEX_QUOTED | WEFT__GRAM_REGEX_WHOLE | WEFT__GRAM_REGEX_DOT_ALL, &facts);
     return language_of(c, g, GRAM_SEQ(open, inside, close), at, "additionalProperties");
+}
+
+weft__gram_automaton *weft__gram_schema_name_class(weft__gram_schema *c, const char *at, uint32_t number, uint32_t n,
+                                                   int by_length)
+{
+    weft__gram *g = own_rules(c);
+    weft__gram_range first[96];
+    size_t n_first = 0;
+    if (!g) return NULL;
+    for (uint32_t x = ' '; x < 0x7F; x++)
+        if (x != '"' && x != '\\' && x % n == number) first[n_first++] = (weft__gram_range){x, x};
+    if (!number) first[n_first++] = (weft__gram_range){0x80, 0x10FFFF};
+    int32_t begin =
+        by_length ? GRAM_REPEAT(number, number, GRAM_REF(GRAM_RULE("char"))) : weft__gram_class(g, first, n_first, 0);
+    int32_t rest = GRAM_ANY_NUMBER(GRAM_REPEAT(by_length ? n : 1, by_length ? n : 1, GRAM_REF(GRAM_RULE("char"))));
+    int32_t open = GRAM_TEXT("\"");
+    return language_of(c, g, GRAM_SEQ(open, begin, rest, GRAM_TEXT("\"")), at, "minProperties");
 }
 
 weft__gram_automaton *weft__gram_schema_texts(weft__gram_schema *c, const char *at, const char *const *names,

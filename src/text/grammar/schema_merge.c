@@ -59,6 +59,15 @@ static void set_types(weft__gram_schema *c, weft__json *flat, unsigned types)
     set(c, flat, "type", list);
 }
 
+/* A keyword as it is put together with others: bounds of draft 4 as newer ones have them. */
+static const weft__json *own_value(const weft__json *schema, const weft__json_member *m)
+{
+    const int up = !strcmp(m->key, "minimum") || !strcmp(m->key, "exclusiveMinimum");
+    const int exclusive = !strncmp(m->key, "exclusive", 9);
+    if (!up && strcmp(m->key, "maximum") && strcmp(m->key, "exclusiveMaximum")) return m->value;
+    return weft__gram_schema_bound(schema, up, exclusive);
+}
+
 /* What a schema says itself. */
 static weft__json *own_limits(weft__gram_schema *c, const weft__json *schema, const char *at)
 {
@@ -67,7 +76,9 @@ static weft__json *own_limits(weft__gram_schema *c, const weft__json *schema, co
     if (!flat) set(c, NULL, "", NULL);
     while (weft__json_next(schema, &m) && !weft__gram_schema_failed(c)) {
         if (!weft__gram_schema_limits(&m) || !strcmp(m.key, "nullable") || !strcmp(m.key, "const")) continue;
-        if (strcmp(m.key, "type") != 0) set(c, flat, m.key, weft__json_copy(m.value));
+        const weft__json *own = own_value(schema, &m);
+        if (!own) continue;
+        if (strcmp(m.key, "type") != 0) set(c, flat, m.key, weft__json_copy(own));
         else set_types(c, flat, weft__gram_schema_own_types(c, schema, at));
     }
     const weft__json *one = weft__json_get(schema, "const"), *list = weft__json_get(schema, "enum");
@@ -165,7 +176,8 @@ static int merge_keyword(weft__gram_schema *c, weft__json *flat, const weft__jso
     static const char *const lows[] = {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", NULL};
     static const char *const highs[] = {"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", NULL};
     static const char *const whole[] = {"properties", "patternProperties", "additionalProperties",
-                                        "items",      "prefixItems",       NULL}; /* see below */
+                                        "items",      "prefixItems",       "additionalItems",
+                                        NULL}; /* see below */
     const weft__json *known = weft__json_get(flat, m->key);
     int yes = 0;
     if (is_one_of(m->key, whole)) return 1;
@@ -245,21 +257,22 @@ static void merge_objects(weft__gram_schema *c, weft__json *flat, const weft__js
 
 static const weft__json *element_of(const weft__json *a, size_t i)
 {
-    const weft__json *one = weft__json_at(weft__json_get(a, "prefixItems"), i);
-    return one ? one : weft__json_get(a, "items");
+    const weft__gram_schema_elements e = weft__gram_schema_elements_of(a);
+    const weft__json *one = weft__json_at(e.first, i);
+    return one ? one : e.others;
 }
 
 static void merge_elements(weft__gram_schema *c, weft__json *flat, const weft__json *a, const weft__json *b)
 {
-    size_t n = weft__json_size(weft__json_get(a, "prefixItems")), m = weft__json_size(weft__json_get(b, "prefixItems"));
+    const weft__gram_schema_elements x = weft__gram_schema_elements_of(a), y = weft__gram_schema_elements_of(b);
+    size_t n = weft__json_size(x.first), m = weft__json_size(y.first);
     if (n < m) n = m;
     if (n) {
         weft__json *list = weft__json_new_array();
         for (size_t i = 0; i < n; i++) append(c, list, both(c, element_of(a, i), element_of(b, i)));
         set(c, flat, "prefixItems", list);
     }
-    const weft__json *x = weft__json_get(a, "items"), *y = weft__json_get(b, "items");
-    if (x || y) set(c, flat, "items", both(c, x, y));
+    if (x.others || y.others || n) set(c, flat, "items", both(c, x.others, y.others));
 }
 
 /* Keeps those of the named values that what stands beside them allows. 0: there is none. */

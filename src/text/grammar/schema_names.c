@@ -147,6 +147,7 @@ void weft__gram_schema_name_member(weft__gram_schema_members *o, weft__gram_sche
 typedef struct other_names {
     weft__gram_schema_members *o;
     weft__gram_automaton *any, *named, *asked; /* of all, those of the schema, those of propertyNames; NULL: none */
+    weft__gram_automaton *of_class;            /* those that are wanted; NULL: all */
     weft__json_member patterns[WEFT__GRAM_MAX_PATTERNS];
     size_t n;
 } other_names;
@@ -177,24 +178,25 @@ static void put_matching(const other_names *x, unsigned mask)
 {
     weft__gram_schema_members *o = x->o;
     weft__gram *g = o->g;
-    weft__gram_part parts[WEFT__GRAM_MAX_PATTERNS + 3];
+    weft__gram_part parts[WEFT__GRAM_MAX_PATTERNS + 4];
     size_t n = 0;
     if (!mask && o->closed) return;
     parts[n++] = (weft__gram_part){x->any, 0};
     if (x->named) parts[n++] = (weft__gram_part){x->named, 1};
     if (x->asked) parts[n++] = (weft__gram_part){x->asked, 0};
+    if (x->of_class) parts[n++] = (weft__gram_part){x->of_class, 0};
     for (size_t i = 0; i < x->n; i++) {
         int wanted = (int)(mask >> i & 1);
         const weft__json_member *p = &x->patterns[i];
         if (wanted && holds_false(p->value)) return;
         const weft__gram_automaton *a =
-            weft__gram_schema_pattern(o->c, o->at, "patternProperties", p->key, p->key_len, !wanted);
+            weft__gram_schema_pattern(o->c, o->at, "patternProperties", p->key, p->key_len, UINT32_MAX, !wanted);
         if (!a) return;
         parts[n++] = (weft__gram_part){a, !wanted};
     }
     int32_t name = weft__gram_schema_common(o->c, o->at, x->n ? "patternProperties" : "propertyNames", parts, n);
     if (name < 0) return;
-    int32_t sign = GRAM_TEXT(":"), blank = GRAM_REF(GRAM_RULE("ws"));
+    int32_t sign = GRAM_TEXT(":"), blank = GRAM_REF(GRAM_RULE("gap"));
     weft__gram_push(o->g, &o->items, GRAM_SEQ(name, sign, blank, value_of(x, mask)));
 }
 
@@ -228,10 +230,10 @@ static weft__gram_automaton *names_of_schema(weft__gram_schema_members *o)
     return a;
 }
 
-/* The expression of another member; -1: there is none. */
-static int32_t matching_members(weft__gram_schema_members *o, const weft__json *names)
+/* The expression of another member, with a name of a class (which it takes) or NULL: with any; -1: there is none. */
+static int32_t matching_members(weft__gram_schema_members *o, const weft__json *names, weft__gram_automaton *of_class)
 {
-    other_names x = {.o = o};
+    other_names x = {.o = o, .of_class = of_class};
     size_t first = o->items.n;
     weft__json_member m = {0};
     while (weft__json_next(patterns_of(o), &m) && x.n < WEFT__GRAM_MAX_PATTERNS) x.patterns[x.n++] = m;
@@ -241,6 +243,7 @@ static int32_t matching_members(weft__gram_schema_members *o, const weft__json *
     if (o->n) x.named = names_of_schema(o);
     if (names) x.asked = asked_names(o, names);
     for (unsigned mask = 0; mask < 1u << x.n && !weft__gram_schema_failed(o->c); mask++) put_matching(&x, mask);
+    weft__gram_automaton_destroy(&x.of_class);
     weft__gram_automaton_destroy(&x.asked);
     weft__gram_automaton_destroy(&x.named);
     weft__gram_automaton_destroy(&x.any);
@@ -258,13 +261,26 @@ void weft__gram_schema_define_others(weft__gram_schema_members *o)
     }
     if (holds_false(names) || (o->closed && !weft__json_size(patterns_of(o)))) return;
     if (names || weft__json_size(patterns_of(o))) {
-        member = matching_members(o, names);
+        member = matching_members(o, names, NULL);
     } else {
         int32_t name = other_name(o), value = value_of(&(other_names){.o = o}, 0);
         int32_t sign = GRAM_TEXT(":");
-        member = GRAM_SEQ(name, sign, GRAM_REF(GRAM_RULE("ws")), value);
+        member = GRAM_SEQ(name, sign, GRAM_REF(GRAM_RULE("gap")), value);
     }
     if (weft__gram_schema_failed(o->c) || member < 0) return;
     o->others = weft__gram_schema_part(o, "other", o->n);
     weft__gram_define(g, o->others, member);
+}
+
+int weft__gram_schema_define_distinct(weft__gram_schema_members *o, uint32_t n, int by_length, int32_t *rules)
+{
+    const weft__json *names = weft__json_get(o->schema, "propertyNames");
+    for (uint32_t i = 0; i < n; i++) {
+        weft__gram_automaton *of_class = weft__gram_schema_name_class(o->c, o->at, i, n, by_length);
+        int32_t member = of_class ? matching_members(o, names, of_class) : -1;
+        if (weft__gram_schema_failed(o->c) || member < 0) return 0;
+        rules[i] = weft__gram_schema_part(o, "distinct", i);
+        weft__gram_define(o->g, rules[i], member);
+    }
+    return 1;
 }

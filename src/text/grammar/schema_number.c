@@ -76,6 +76,15 @@ static void make_whole(weft__gram_decimal *x, int *open, int up)
     *open = 0;
 }
 
+const weft__json *weft__gram_schema_bound(const weft__json *schema, int up, int exclusive)
+{
+    const weft__json *plain = weft__json_get(schema, up ? "minimum" : "maximum"),
+                     *open = weft__json_get(schema, up ? "exclusiveMinimum" : "exclusiveMaximum");
+    int yes = 0;
+    if (!weft__json_bool(open, &yes)) return exclusive ? open : plain;
+    return yes == exclusive ? plain : NULL;
+}
+
 /* The stricter of two keywords. 0 after a failure. */
 static int read_side(weft__gram_schema *c, const weft__json *schema, const char *at, int up, int whole,
                      weft__gram_decimal *out, int *has, int *open)
@@ -85,7 +94,7 @@ static int read_side(weft__gram_schema *c, const weft__json *schema, const char 
     double d;
     for (int exclusive = 0; exclusive < 2; exclusive++) {
         const char *key = names[up][exclusive];
-        const weft__json *v = weft__json_get(schema, key);
+        const weft__json *v = weft__gram_schema_bound(schema, up, exclusive);
         if (!v) continue;
         if (!weft__json_double(v, &d)) {
             weft__gram_schema_fail(c, WEFT_ARGUMENT, at, key, "must be a number");

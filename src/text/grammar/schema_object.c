@@ -109,7 +109,7 @@ int32_t weft__gram_schema_member_node(weft__gram_schema_members *o, const weft__
     int32_t value = m->schema ? weft__gram_schema_use(o->c, m->schema, o->at, "properties", m->name)
                     : o->more ? weft__gram_schema_use(o->c, o->more, o->at, "additionalProperties", NULL)
                               : GRAM_REF(GRAM_RULE("value"));
-    return GRAM_SEQ(name, GRAM_REF(GRAM_RULE("ws")), value);
+    return GRAM_SEQ(name, GRAM_REF(GRAM_RULE("gap")), value);
 }
 
 int32_t weft__gram_schema_comma(weft__gram *g)

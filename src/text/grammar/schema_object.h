@@ -34,6 +34,8 @@ int32_t weft__gram_schema_more_others(const weft__gram_schema_members *o, uint32
 
 /* schema_names.c. Defines o->others, where there can be other members. */
 void weft__gram_schema_define_others(weft__gram_schema_members *o);
+/* The rules of other members in n classes, of which no two have the same name; 0: one has none, or a failure. */
+int weft__gram_schema_define_distinct(weft__gram_schema_members *o, uint32_t n, int by_length, int32_t *rules);
 /* Puts the schemas of patterns that its name matches, and what is asked of names, together with a member's own. */
 void weft__gram_schema_name_member(weft__gram_schema_members *o, weft__gram_schema_member *m);
 

@@ -42,6 +42,7 @@ typedef struct weft__gram_schema {
     int any_order;                    /* members stand in any, not in the schema's */
     const char *mark;                 /* which no string may have in it, or NULL */
     weft__gram_automaton *marked;     /* strings with it; made when first needed */
+    weft__gram_automaton *characters; /* any number of them and of quotes; likewise */
 } weft__gram_schema;
 
 /* Types of JSON, as bits. A number may be whole; an integer is. */
@@ -83,13 +84,6 @@ int weft__gram_schema_count(weft__gram_schema *c, const weft__json *schema, cons
 unsigned weft__gram_schema_types(weft__gram_schema *c, const weft__json *schema, const char *at);
 unsigned weft__gram_schema_own_types(weft__gram_schema *c, const weft__json *schema, const char *at);
 const char *weft__gram_schema_type_name(unsigned bit);
-/* How many keywords there are of each kind: that say nothing, combine, choose, limit. Refuses unknown ones. */
-enum { WEFT__GRAM_SAYS_NOTHING, WEFT__GRAM_COMBINES, WEFT__GRAM_CHOOSES, WEFT__GRAM_LIMITS };
-int weft__gram_schema_count_keywords(weft__gram_schema *c, const weft__json *schema, const char *at, int n[4]);
-/* The same, and what only schemas that were put together may have is refused, too. */
-int weft__gram_schema_check_keywords(weft__gram_schema *c, const weft__json *schema, const char *at, int n[4]);
-/* 1 when the keyword chooses or limits. */
-int weft__gram_schema_limits(const weft__json_member *m);
 /* Counts the bytes of a schema that is put together; fails when all of them are too many. */
 void weft__gram_schema_account(weft__gram_schema *c, const weft__json *schema, const char *at);
 /* Counts a step of comparing. 0 after a failure: there were too many. */
@@ -97,9 +91,24 @@ int weft__gram_schema_step(weft__gram_schema *c, const char *at);
 /* Keeps a schema that was put together as long as c lives; takes it. NULL after a failure. */
 const weft__json *weft__gram_schema_keep(weft__gram_schema *c, weft__json *schema);
 int weft__gram_schema_is_nullable(const weft__json *schema);
-
 /* The expression of a schema without combinations. */
 int32_t weft__gram_schema_flat(weft__gram_schema *c, const weft__json *flat, const char *at);
+
+/* ---- schema_keywords.c ---- */
+
+/* Reads our own switch, at the root. 0 after a failure. */
+int weft__gram_schema_read_order(weft__gram_schema *c);
+/* How many keywords there are of each kind: that say nothing, combine, choose, limit. Refuses those that cannot be held
+ * to, and what is nearly spelled as one; other unknown ones say nothing. */
+enum { WEFT__GRAM_SAYS_NOTHING, WEFT__GRAM_COMBINES, WEFT__GRAM_CHOOSES, WEFT__GRAM_LIMITS };
+int weft__gram_schema_count_keywords(weft__gram_schema *c, const weft__json *schema, const char *at, int n[4]);
+/* The same, and what only schemas that were put together may have is refused, too. */
+int weft__gram_schema_check_keywords(weft__gram_schema *c, const weft__json *schema, const char *at, int n[4]);
+/* 1 when the keyword chooses or limits; and when it says nothing of the value. */
+int weft__gram_schema_limits(const weft__json_member *m);
+int weft__gram_schema_says_nothing(const weft__json_member *m);
+/* How many keywords of a schema say something. */
+size_t weft__gram_schema_n_limits(const weft__json *schema);
 
 /* ---- schema_constant.c ---- */
 
@@ -112,19 +121,30 @@ void weft__gram_schema_write(const weft__gram_schema *c, weft__strbuf *out, cons
 
 int32_t weft__gram_schema_integer(weft__gram_schema *c, const weft__json *schema, const char *at);
 int32_t weft__gram_schema_number(weft__gram_schema *c, const weft__json *schema, const char *at);
+/* What a number is bounded by, from below where `up`, itself left out where `exclusive`; NULL: nothing. Draft 4 says
+ * with true or false whether `minimum` is exclusive. */
+const weft__json *weft__gram_schema_bound(const weft__json *schema, int up, int exclusive);
 int32_t weft__gram_schema_string(weft__gram_schema *c, const weft__json *schema, const char *at);
 int32_t weft__gram_schema_array(weft__gram_schema *c, const weft__json *schema, const char *at);
 int32_t weft__gram_schema_object(weft__gram_schema *c, const weft__json *schema, const char *at);
+/* The elements that come first, each with its schema, and what others hold: prefixItems and items, or in older drafts a
+ * list of items and additionalItems. NULL: none, and anything. */
+typedef struct weft__gram_schema_elements {
+    const weft__json *first, *others;
+    const char *first_key, *others_key;
+} weft__gram_schema_elements;
+weft__gram_schema_elements weft__gram_schema_elements_of(const weft__json *schema);
 /* The text of a string, without its quotes and escapes; -2: any. */
 int32_t weft__gram_schema_text(weft__gram_schema *c, const weft__json *schema, const char *at);
-/* schema_string.c: the expression of a `pattern`, or with the key "format" of that format. 0 after a failure. */
+/* schema_formats.c: the expression of a `pattern`, or with the key "format" of that format. 0: there is none, any
+ * string is one; or a failure. */
 int weft__gram_schema_expression(weft__gram_schema *c, const char *at, const char *key, const weft__json *value,
                                  const char **s, size_t *n);
 
 /* So many characters of a string, max UINT32_MAX: no limit (schema_length.c). */
 int32_t weft__gram_schema_length(weft__gram *g, uint32_t min, uint32_t max);
 
-/* ---- schema_merge.c, schema_fits.c ---- */
+/* ---- schema_merge.c, schema_fits.c, schema_apart.c ---- */
 
 /* A new array of schemas without combinations, of which one fits each value that the schema fits; NULL after a failure.
  * The words `type`, `pattern` and `format` may have lists. */
@@ -133,9 +153,11 @@ weft__json *weft__gram_schema_flatten(weft__gram_schema *c, const weft__json *sc
  * 0 also after a failure. */
 int weft__gram_schema_fits(weft__gram_schema *c, const weft__json *schema, const weft__json *v, const char *at);
 int weft__gram_schema_allows(weft__gram_schema *c, const weft__json *schema, const weft__json *v, const char *at);
+/* 1 when some reader of patterns may find the value valid. 0 also after a failure. */
+int weft__gram_schema_may_fit(weft__gram_schema *c, const weft__json *schema, const weft__json *v, const char *at);
 /* 1 when both are the same value; 1 and 1.0 are. */
 int weft__gram_schema_same(const weft__json *a, const weft__json *b);
-/* 1 when no value fits both, as far as types, constants, bounds and required members tell. */
+/* 1 when no value fits both, as far as types, constants, bounds, patterns, lengths and required members tell. */
 int weft__gram_schema_disjoint(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at,
                                int depth);
 
@@ -146,11 +168,19 @@ int weft__gram_schema_disjoint(weft__gram_schema *c, const weft__json *a, const 
 /* weft__gram_common, with a failure at `key` where it needs too many states. */
 int32_t weft__gram_schema_common(weft__gram_schema *c, const char *at, const char *key, const weft__gram_part *parts,
                                  size_t n);
-/* Of a regular expression, which stands at `key`. Lives as long as c. */
+/* The same of at most so many characters, quotes aside; WEFT__GRAM_TOO_MANY without a failure. */
+int32_t weft__gram_schema_counted_to(weft__gram_schema *c, const char *at, const char *key,
+                                     const weft__gram_part *parts, size_t n, uint32_t most);
+/* 1 when no text is of both. */
+int weft__gram_schema_nothing_common(weft__gram_schema *c, const char *at, const weft__gram_automaton *a,
+                                     const weft__gram_automaton *b);
+/* Of a regular expression, which stands at `key`, with at most `most` characters where weft__gram_regex_bounded can;
+ * lives as long as c. */
 const weft__gram_automaton *weft__gram_schema_pattern(weft__gram_schema *c, const char *at, const char *key,
-                                                      const char *s, size_t n, int wide);
-/* The texts of an expression, as plain text, that do not have the mark in them. */
-int32_t weft__gram_schema_unmarked(weft__gram_schema *c, const char *at, const char *key, const char *s, size_t n);
+                                                      const char *s, size_t n, uint32_t most, int wide);
+/* The texts of an expression, bounded likewise, as plain text, that do not have the mark in them. */
+int32_t weft__gram_schema_unmarked(weft__gram_schema *c, const char *at, const char *key, const char *s, size_t n,
+                                   uint32_t most);
 /* 1 when s[0..n) matches a pattern, or a format; 0 also after a failure. */
 int weft__gram_schema_matches(weft__gram_schema *c, const char *at, const char *key, const weft__json *pattern,
                               const char *s, size_t n, int wide);
@@ -158,6 +188,9 @@ int weft__gram_schema_matches(weft__gram_schema *c, const char *at, const char *
  * some (at least one), and of the strings among schemas without combinations. */
 weft__gram_automaton *weft__gram_schema_lengths(weft__gram_schema *c, const char *at, uint32_t min, uint32_t max);
 weft__gram_automaton *weft__gram_schema_any_name(weft__gram_schema *c, const char *at);
+/* Names of class `number` of n: by the character that they begin with, or by their length. */
+weft__gram_automaton *weft__gram_schema_name_class(weft__gram_schema *c, const char *at, uint32_t number, uint32_t n,
+                                                   int by_length);
 weft__gram_automaton *weft__gram_schema_texts(weft__gram_schema *c, const char *at, const char *const *names,
                                               const size_t *lengths, size_t n);
 weft__gram_automaton *weft__gram_schema_strings(weft__gram_schema *c, const weft__json *schema, const char *at);
@@ -172,7 +205,5 @@ weft__gram_schema *weft__gram_schema_open(weft__gram *g, const weft__json *root,
                                           weft__gram_schema_budget *budget);
 /* Compiles what was used. */
 void weft__gram_schema_close(weft__gram_schema **c);
-/* How many keywords of a schema say something. */
-size_t weft__gram_schema_n_limits(const weft__json *schema);
 
 #endif

@@ -50,6 +50,7 @@ static const weft__json *resolve(const weft__gram_schema *c, const char *s, int 
 /* 1 when what stands at a place was put together from other places, so that a keyword of it need not stand there. */
 static int is_put_together(const weft__gram_schema *c, const char *at, const char *key)
 {
+    if (at[0] == '#' && at[1] && at[1] != '/') return 0; /* behind an anchor */
     const weft__json *v = c->root && at[0] == '#' ? resolve(c, at, strchr(at, '%') != NULL) : NULL;
     return !v || (key && !weft__json_get(v, key) &&
                   (weft__json_get(v, "$ref") || weft__json_get(v, "allOf") || weft__json_get(v, "anyOf") ||
@@ -74,15 +75,45 @@ int32_t weft__gram_schema_fail(weft__gram_schema *c, weft_status status, const c
     return -1;
 }
 
+/* The schema within v that has an $anchor of that name; NULL: none has. What is not a schema may look like one: names
+ * of anchors are there to be told apart. The nesting of v is bounded by the reader of JSON. */
+static const weft__json *find_anchor(const weft__json *v, const char *name)
+{
+    const int object = weft__json_kind_of(v) == WEFT__JSON_OBJECT;
+    const weft__json *found = NULL;
+    weft__json_member m = {0};
+    if (object &&
+        (weft__json_is(weft__json_get(v, "$anchor"), name) || weft__json_is(weft__json_get(v, "$id"), name - 1)))
+        return v;
+    while (object && !found && weft__json_next(v, &m)) found = find_anchor(m.value, name);
+    if (weft__json_kind_of(v) == WEFT__JSON_ARRAY)
+        for (size_t i = 0; i < weft__json_size(v) && !found; i++) found = find_anchor(weft__json_at(v, i), name);
+    return found;
+}
+
+/* A reference without the schema's own $id in front, if it has it there. */
+static const char *within_root(const weft__gram_schema *c, const char *s)
+{
+    const char *id = "";
+    size_t n = 0;
+    if (!weft__json_string(weft__json_get(c->root, "$id"), &id, &n) || !n || strncmp(s, id, n) != 0) return s;
+    if (n && id[n - 1] == '#') n--;
+    return !s[n] ? "#" : s[n] == '#' ? s + n : s;
+}
+
 const weft__json *weft__gram_schema_follow(weft__gram_schema *c, const weft__json *ref, const char *at)
 {
-    const char *s;
-    size_t n;
-    if (!weft__json_string(ref, &s, &n) || n == 0 || s[0] != '#' || (n > 1 && s[1] != '/') || strlen(s) != n) {
+    const char *s = "";
+    size_t n = 0;
+    const weft__json *v = NULL;
+    const int text = weft__json_string(ref, &s, &n) && strlen(s) == n;
+    if (text) s = within_root(c, s);
+    if (!text || s[0] != '#') {
         weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, "$ref", "must be a place in this schema, as #/$defs/NAME");
         return NULL;
     }
-    const weft__json *v = resolve(c, s, 1);
+    if (!s[1] || s[1] == '/') v = resolve(c, s, 1);
+    else if (weft__gram_schema_step(c, at)) v = find_anchor(c->root, s + 1);
     if (!v) weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "$ref", "leads nowhere");
     return v;
 }

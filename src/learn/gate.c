@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+/* gate.c: see gate.h. */
+#include "learn/gate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+struct weft__gate {
+    weft__trainer *t;
+    const weft__tok *tok;
+    const weft__gate_material *m;
+    const weft__teach_event *events;
+    int32_t n_events, most;
+    weft__teach_texts neighbours, facts; /* with the answers that they must have */
+    uint8_t *held;                       /* [held_out] came out before */
+};
+
+static weft_status gate_no_memory(weft_error *err)
+{
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory for a gate");
+}
+
+const char *weft__gate_reason_name(weft__gate_reason r)
+{
+    static const char *const NAMES[WEFT__GATE_REASONS] = {
+        "passed", "not_learned", "paraphrases", "held_out", "neighbours", "facts", "kl", "norm", "not_finite"};
+    return r >= 0 && r < WEFT__GATE_REASONS ? NAMES[r] : "?";
+}
+
+void weft__gate_bounds_default(weft__gate_bounds *b)
+{
+    *b = (weft__gate_bounds){.paraphrases = 2.0f / 3,
+                             .p = 0.1f,
+                             .least = -2.3f,
+                             .neighbours = 0.98f,
+                             .facts = 0.98f,
+                             .kl = 0.02f,
+                             .norm = 0.25f};
+}
+
+double weft__gate_mcnemar(int32_t lost, int32_t gained)
+{
+    const int32_t n = lost + gained;
+    double p = 0, term = pow(0.5, n); /* n over 0 */
+    for (int32_t k = 0; k <= n; k++) {
+        if (k >= lost) p += term;
+        term *= (double)(n - k) / (k + 1);
+    }
+    return fmin(p, 1);
+}
+
+/* Of none asked, all hold. */
+static int enough(int32_t n, int32_t of, float share)
+{
+    return (double)n >= (double)share * of - 1e-3; /* a share of 0.98 is a float */
+}
+
+weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_bounds *b)
+{
+    if (!isfinite(r->kl) || !isfinite(r->norm)) return WEFT__GATE_NOT_FINITE;
+    if (r->corrections < r->n_corrections) return WEFT__GATE_NOT_LEARNED;
+    if (!enough(r->paraphrases, r->n_paraphrases, b->paraphrases)) return WEFT__GATE_PARAPHRASES;
+    if (r->lost > r->gained && r->p <= (double)b->p) return WEFT__GATE_HELD_OUT;
+    if (r->bled || !enough(r->neighbours, r->n_neighbours, b->neighbours)) return WEFT__GATE_NEIGHBOURS;
+    if (!enough(r->facts, r->n_facts, b->facts)) return WEFT__GATE_FACTS;
+    if (r->kl > (double)b->kl) return WEFT__GATE_KL;
+    if (r->norm > (double)b->norm) return WEFT__GATE_NORM;
+    return WEFT__GATE_PASSED;
+}
+
+/* ---- before ---- */
+
+/* Those that have answers are held to these, the others to what the model says now. */
+static weft_status label(weft__gate *g, const weft__teach_text *texts, int32_t n, weft__teach_texts *out,
+                         weft_error *err)
+{
+    weft__teach_texts said = {0};
+    weft_status st = weft__teach_answer(g->t, g->tok, texts, (size_t)n, g->most, &said, err);
+    for (int32_t i = 0; !st && i < n; i++) {
+        const weft__teach_text *x = texts[i].n > texts[i].n_prompt ? &texts[i] : &said.text[i];
+        if (!weft__teach_texts_add(out, x->ids, x->n, NULL, 0, -1)) st = gate_no_memory(err);
+        else out->text[i].n_prompt = x->n_prompt;
+    }
+    weft__teach_texts_free(&said);
+    return st;
+}
+
+weft_status weft__gate_open(weft__trainer *t, const weft__tok *tok, const weft__gate_material *m,
+                            const weft__teach_event *events, int32_t n_events, int32_t most, weft__gate **out,
+                            weft_error *err)
+{
+    weft__gate *g = weft__alloc_zero(1, sizeof *g);
+    *out = g;
+    if (!g) return gate_no_memory(err);
+    *g = (weft__gate){.t = t, .tok = tok, .m = m, .events = events, .n_events = n_events, .most = most};
+    g->held = weft__alloc_zero((size_t)m->n_held_out + 1, 1);
+    weft_status st = g->held ? WEFT_OK : gate_no_memory(err);
+    if (!st) st = weft__teach_check(t, m->held_out, (size_t)m->n_held_out, g->held, NULL, err);
+    if (!st) st = label(g, m->neighbours, m->n_neighbours, &g->neighbours, err);
+    if (!st) st = label(g, m->facts, m->n_facts, &g->facts, err);
+    if (st) weft__gate_close(out);
+    return st;
+}
+
+void weft__gate_close(weft__gate **pg)
+{
+    weft__gate *g = pg ? *pg : NULL;
+    if (!g) return;
+    weft__teach_texts_free(&g->neighbours);
+    weft__teach_texts_free(&g->facts);
+    weft__free(g->held);
+    weft__free(g);
+    *pg = NULL;
+}
+
+/* ---- after ---- */
+
+static int says(const weft__teach_text *answered, const int32_t *part, int32_t n)
+{
+    return weft__teach_holds(answered->ids + answered->n_prompt, answered->n - answered->n_prompt, part, n);
+}
+
+/* Does an answer say what is new in the event, and no longer what was wrong? */
+static int is_corrected(const weft__teach_event *e, const weft__teach_text *answered)
+{
+    const weft__teach_text *c = &e->correction;
+    const weft__teach_span s = weft__teach_event_span(e);
+    if (!says(answered, c->ids + c->n_prompt + s.from, s.to - s.from)) return 0;
+    if (!e->wrong) return 1;
+    const weft__teach_span w = weft__teach_differ(e->wrong, e->n_wrong, c->ids + c->n_prompt, c->n - c->n_prompt - 1);
+    return !says(answered, e->wrong + w.from, w.to - w.from);
+}
+
+static weft_status measure_event(weft__gate *g, const weft__teach_event *e, weft__gate_report *r, weft_error *err)
+{
+    weft__teach_texts said = {0};
+    weft_status st = weft__teach_answer(g->t, g->tok, &e->correction, 1, g->most, &said, err);
+    if (!st) st = weft__teach_answer(g->t, g->tok, e->paraphrases, (size_t)e->n_paraphrases, g->most, &said, err);
+    for (size_t i = 0; !st && i < said.n; i++) {
+        const int right = is_corrected(e, &said.text[i]);
+        if (i == 0) r->corrections += right;
+        else r->paraphrases += right;
+    }
+    r->n_corrections++;
+    r->n_paraphrases += e->n_paraphrases;
+    weft__teach_texts_free(&said);
+    return st;
+}
+
+/* Is the new part of an event in the answer, which had no such thing before? */
+static int bleeds(const weft__gate *g, const weft__teach_text *before, const weft__teach_text *now)
+{
+    for (int32_t i = 0; i < g->n_events; i++) {
+        const weft__teach_text *c = &g->events[i].correction;
+        const weft__teach_span s = weft__teach_event_span(&g->events[i]);
+        const int32_t *part = c->ids + c->n_prompt + s.from;
+        if (says(now, part, s.to - s.from) && !says(before, part, s.to - s.from)) return 1;
+    }
+    return 0;
+}
+
+/* How many of those that are kept still could be said, and in how many the new answer is said. */
+static weft_status measure_kept(weft__gate *g, const weft__teach_texts *kept, int32_t *n, int32_t *bled,
+                                weft_error *err)
+{
+    weft__teach_texts said = {0};
+    uint8_t *right = weft__alloc_zero(kept->n + 1, 1);
+    float *least = weft__alloc_zero(kept->n + 1, sizeof *least);
+    weft_status st = right && least ? WEFT_OK : gate_no_memory(err);
+    if (!st) st = weft__teach_check(g->t, kept->text, kept->n, right, least, err);
+    if (!st) st = weft__teach_answer(g->t, g->tok, kept->text, kept->n, g->most, &said, err);
+    for (size_t i = 0; !st && i < kept->n; i++) {
+        *n += least[i] >= g->m->bounds.least;
+        *bled += bleeds(g, &kept->text[i], &said.text[i]);
+    }
+    weft__teach_texts_free(&said);
+    weft__free(least);
+    weft__free(right);
+    return st;
+}
+
+static weft_status measure_held(weft__gate *g, weft__gate_report *r, weft_error *err)
+{
+    const int32_t n = g->m->n_held_out;
+    uint8_t *now = weft__alloc_zero((size_t)n + 1, 1);
+    weft_status st = now ? WEFT_OK : gate_no_memory(err);
+    if (!st) st = weft__teach_check(g->t, g->m->held_out, (size_t)n, now, NULL, err);
+    for (int32_t i = 0; !st && i < n; i++) {
+        r->lost += g->held[i] && !now[i];
+        r->gained += !g->held[i] && now[i];
+    }
+    r->n_held_out = n;
+    r->p = weft__gate_mcnemar(r->lost, r->gained);
+    weft__free(now);
+    return st;
+}
+
+/* KL(base || this) over the probe, in texts as long as the trainer's. */
+static weft_status measure_kl(weft__gate *g, double *kl, weft_error *err)
+{
+    static const weft__train_objective HELD = {.kind = WEFT__LOSS_LIKELIHOOD, .anchor = 1};
+    weft__trainer_info info;
+    weft__teach_rows rows = {0};
+    weft_status st = WEFT_OK;
+    double sum = 0, n_tokens = 0;
+    weft__trainer_describe(g->t, &info);
+    for (int32_t at = 0, n; !st && at + 1 < g->m->n_probe; at += n) {
+        n = g->m->n_probe - at < info.n_ctx + 1 ? g->m->n_probe - at : info.n_ctx + 1;
+        const weft__teach_text text = {g->m->probe + at, n, 1};
+        weft__train_loss l = {0};
+        weft__teach_rows_clear(&rows);
+        if (!weft__teach_rows_put(&rows, &text, NULL)) st = gate_no_memory(err);
+        const weft__train_batch b = weft__teach_rows_batch(&rows);
+        if (!st) st = weft__trainer_measure(g->t, &HELD, &b, &l, err);
+        sum += l.anchor;
+        n_tokens += (double)l.n_targets;
+    }
+    *kl = n_tokens > 0 ? sum / n_tokens : 0;
+    weft__teach_rows_free(&rows);
+    return st;
+}
+
+static int is_finite(const weft__trainer *t)
+{
+    for (size_t i = 0; i < weft__trainer_n_params(t); i++) {
+        const weft__train_param p = weft__trainer_param(t, i);
+        for (uint64_t k = 0; k < p.d[0] * p.d[1]; k++)
+            if (!isfinite(p.data[k])) return 0;
+    }
+    return 1;
+}
+
+weft_status weft__gate_measure(weft__gate *g, weft__gate_report *r, weft_error *err)
+{
+    *r = (weft__gate_report){.kl = NAN, .norm = NAN};
+    weft_status st = WEFT_OK;
+    if (is_finite(g->t)) {
+        r->norm = weft__trainer_norm(g->t);
+        for (int32_t i = 0; !st && i < g->n_events; i++) st = measure_event(g, &g->events[i], r, err);
+        int32_t bled_facts = 0;
+        r->n_neighbours = (int32_t)g->neighbours.n;
+        r->n_facts = (int32_t)g->facts.n;
+        if (!st) st = measure_held(g, r, err);
+        if (!st) st = measure_kept(g, &g->neighbours, &r->neighbours, &r->bled, err);
+        if (!st) st = measure_kept(g, &g->facts, &r->facts, &bled_facts, err);
+        if (!st) st = measure_kl(g, &r->kl, err);
+    }
+    r->reason = weft__gate_judge(r, &g->m->bounds);
+    r->passed = r->reason == WEFT__GATE_PASSED;
+    return st;
+}

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+/* teach.c: see teach.h. */
+#include "learn/teach.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/random.h"
+
+enum { ANSWER = 64, ROWS_LEAST = 256, ROWS_MOST = 2048, HALVINGS = 5 };
+
+typedef struct teach {
+    const weft__teach_task *task;
+    const weft__teach_options *o;
+    weft__trainer *t;
+    weft__teach_texts taught; /* corrections and the paraphrases that are learned, with answers */
+    weft__teach_texts kept;   /* replay, then neighbours, with answers */
+    uint8_t **differs;        /* [taught] of each token of the answer: is it new? */
+    weft__teach_rows rows;
+    float *weights; /* of an answer */
+    size_t weights_room;
+    int32_t *order; /* [kept] in which they have their turns */
+    size_t turn, public_turn;
+    int32_t *likeliest;
+    float *logp;
+    size_t likeliest_room, logp_room;
+    float *began, *came; /* parameters before the first step and behind the last, one after the other */
+} teach;
+
+void weft__teach_options_default(weft__teach_options *o)
+{
+    *o = (weft__teach_options){.rank = 8,
+                               .alpha = 8,
+                               .targets = "ffn_down",
+                               .lr = 5e-3f,
+                               .most_steps = 80,
+                               .per_step = 6,
+                               .public_per_step = 2,
+                               .differs = 1,
+                               .same = 0.2f,
+                               .neighbour = 0.5f,
+                               .replay = 0.5f,
+                               .anchor = 0.5f,
+                               .stop_at = -0.1f,
+                               .hold_at = -0.2f,
+                               .norm_cap = 0.25f,
+                               .attempts = 3,
+                               .seed = 1};
+}
+
+static weft_status teach_no_memory(weft_error *err)
+{
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory to learn");
+}
+
+/* ---- what is learned, and what is kept ---- */
+
+/* Of a wrong answer that is not known, all differs. */
+static int add_taught(teach *s, const weft__teach_event *e, const weft__teach_text *prompt,
+                      const weft__teach_text *answer)
+{
+    const int32_t *ids = answer->ids + answer->n_prompt, n = answer->n - answer->n_prompt;
+    uint8_t *differs = weft__alloc_zero((size_t)n + 1, 1);
+    if (!differs) return 0;
+    s->differs[s->taught.n] = differs;
+    return weft__teach_texts_add(&s->taught, prompt->ids, prompt->n_prompt, ids, n, -1) &&
+           weft__teach_mark(ids, n - 1, e->wrong, e->n_wrong, differs);
+}
+
+static weft_status gather_taught(teach *s, weft_error *err)
+{
+    const weft__teach_task *k = s->task;
+    size_t n = 0;
+    for (int32_t i = 0; i < k->n_events; i++) {
+        const weft__teach_event *e = &k->events[i];
+        if (e->correction.n - e->correction.n_prompt < 2)
+            return weft_fail(err, WEFT_ARGUMENT, "correction %d says nothing", i);
+        n += 1 + (size_t)e->n_taught;
+    }
+    s->differs = weft__alloc_zero(n, sizeof *s->differs);
+    if (!s->differs) return teach_no_memory(err);
+    for (int32_t i = 0; i < k->n_events; i++) {
+        const weft__teach_event *e = &k->events[i];
+        if (!add_taught(s, e, &e->correction, &e->correction)) return teach_no_memory(err);
+        for (int32_t j = 0; j < e->n_taught; j++) {
+            const weft__teach_text *p = &e->paraphrases[j];
+            if (!add_taught(s, e, p, p->n > p->n_prompt ? p : &e->correction)) return teach_no_memory(err);
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Neighbours without an answer have what the model says before the first step. */
+static weft_status gather_kept(teach *s, weft_error *err)
+{
+    const weft__teach_task *k = s->task;
+    weft__teach_texts said = {0};
+    weft_status st = WEFT_OK;
+    for (int32_t i = 0; i < k->n_replay; i++) {
+        const weft__teach_text *x = &k->replay[i];
+        if (!weft__teach_texts_add(&s->kept, x->ids, x->n_prompt, x->ids + x->n_prompt, x->n - x->n_prompt, -1))
+            return teach_no_memory(err);
+    }
+    st = weft__teach_answer(s->t, k->tok, k->neighbours, (size_t)k->n_neighbours, ANSWER, &said, err);
+    for (int32_t i = 0; !st && i < k->n_neighbours; i++) {
+        const weft__teach_text *x = &k->neighbours[i];
+        if (x->n == x->n_prompt) x = &said.text[i];
+        if (!weft__teach_texts_add(&s->kept, x->ids, x->n_prompt, x->ids + x->n_prompt, x->n - x->n_prompt, -1))
+            st = teach_no_memory(err);
+    }
+    weft__teach_texts_free(&said);
+    return st;
+}
+
+/* An order by the seed, in which kept texts have their turns. */
+static weft_status shuffle(teach *s, weft_error *err)
+{
+    weft__rng rng;
+    const size_t n = s->kept.n;
+    s->order = weft__alloc_array(n + !n, sizeof *s->order);
+    if (!s->order) return teach_no_memory(err);
+    weft__rng_seed(&rng, s->o->seed);
+    for (size_t i = 0; i < n; i++) {
+        const size_t j = (size_t)weft__rng_below(&rng, i + 1);
+        s->order[i] = s->order[j];
+        s->order[j] = (int32_t)i;
+    }
+    return WEFT_OK;
+}
+
+/* ---- steps ---- */
+
+static float *answer_weights(teach *s, int32_t n)
+{
+    return weft__grow(&s->weights, &s->weights_room, (size_t)n + !n, sizeof *s->weights) ? s->weights : NULL;
+}
+
+static int put_taught(teach *s, size_t i)
+{
+    const weft__teach_text *x = &s->taught.text[i];
+    const int32_t n = x->n - x->n_prompt;
+    float *w = answer_weights(s, n);
+    if (!w) return 0;
+    for (int32_t k = 0; k < n; k++) w[k] = s->differs[i][k] ? s->o->differs : s->o->same;
+    return weft__teach_rows_put(&s->rows, x, w);
+}
+
+/* The wrong answer's own tokens become less likely, where it differs. */
+static int put_wrong(teach *s, const weft__teach_event *e)
+{
+    weft__teach_texts text = {0};
+    const weft__teach_text *c = &e->correction;
+    if (!e->wrong || !(s->o->wrong < 0)) return 1;
+    const weft__teach_span span =
+        weft__teach_differ(e->wrong, e->n_wrong, c->ids + c->n_prompt, c->n - c->n_prompt - 1);
+    float *w = answer_weights(s, e->n_wrong);
+    int ok = w && weft__teach_texts_add(&text, c->ids, c->n_prompt, e->wrong, e->n_wrong, -1);
+    for (int32_t k = 0; ok && k < e->n_wrong; k++) w[k] = k == span.from ? s->o->wrong : 0;
+    ok = ok && weft__teach_rows_put(&s->rows, &text.text[0], w);
+    weft__teach_texts_free(&text);
+    return ok;
+}
+
+static int put_kept(teach *s, int32_t rows_most)
+{
+    const int32_t per_step = s->o->per_step;
+    weft__teach_rows_clear(&s->rows);
+    for (int32_t i = 0; i < per_step && i < (int32_t)s->kept.n; i++) {
+        const int32_t at = s->order[(s->turn + (size_t)i) % s->kept.n];
+        const weft__teach_text *x = &s->kept.text[at];
+        const int32_t n = x->n - x->n_prompt;
+        if (s->rows.n + x->n - 1 > rows_most) break;
+        float *w = answer_weights(s, n);
+        if (!w) return 0;
+        for (int32_t k = 0; k < n; k++) w[k] = at < s->task->n_replay ? s->o->replay : s->o->neighbour;
+        if (!weft__teach_rows_put(&s->rows, x, w)) return 0;
+    }
+    for (int32_t i = 0; s->o->anchor > 0 && i < s->o->public_per_step && i < s->task->n_publics; i++) {
+        const size_t at = (s->public_turn + (size_t)i) % (size_t)s->task->n_publics;
+        const weft__teach_text *x = &s->task->publics[at];
+        const int32_t n = x->n - x->n_prompt;
+        if (s->rows.n + x->n - 1 > rows_most) break;
+        float *w = answer_weights(s, n);
+        if (!w) return 0;
+        memset(w, 0, (size_t)n * sizeof *w);
+        if (!weft__teach_rows_put(&s->rows, x, w)) return 0;
+    }
+    s->turn += (size_t)per_step;
+    s->public_turn += (size_t)s->o->public_per_step;
+    return 1;
+}
+
+static int put_all_taught(teach *s)
+{
+    int ok = 1;
+    weft__teach_rows_clear(&s->rows);
+    for (size_t i = 0; ok && i < s->taught.n; i++) ok = put_taught(s, i);
+    for (int32_t i = 0; ok && i < s->task->n_events; i++) ok = put_wrong(s, &s->task->events[i]);
+    return ok;
+}
+
+/* Do the first texts of the batch that was just passed, which are taught, come out at this log p? */
+static int comes_out(teach *s, float at)
+{
+    weft__trainer_likeliest(s->t, s->likeliest);
+    weft__trainer_logp(s->t, s->logp);
+    for (int32_t r = 0; r < s->rows.n && s->rows.segment[r] < (int32_t)s->taught.n; r++)
+        if (s->rows.target[r] >= 0 && (s->rows.target[r] != s->likeliest[r] || s->logp[r] < at)) return 0;
+    return 1;
+}
+
+static weft_status add_rows(teach *s, float anchor, weft_error *err)
+{
+    const weft__train_objective objective = {.kind = WEFT__LOSS_LIKELIHOOD, .anchor = anchor};
+    const weft__train_batch b = weft__teach_rows_batch(&s->rows);
+    return b.n_rows ? weft__trainer_learn(s->t, &objective, &b, NULL, err) : WEFT_OK;
+}
+
+static weft_status make_steps(teach *s, weft__teach_report *out, weft_error *err)
+{
+    weft__trainer_info info;
+    weft__trainer_describe(s->t, &info);
+    for (int32_t step = 0;; step++) {
+        if (!put_all_taught(s) ||
+            !weft__grow(&s->likeliest, &s->likeliest_room, (size_t)s->rows.n, sizeof *s->likeliest) ||
+            !weft__grow(&s->logp, &s->logp_room, (size_t)s->rows.n, sizeof *s->logp))
+            return teach_no_memory(err);
+        weft_status st = add_rows(s, 0, err);
+        if (st) return st;
+        if ((out->came_out = comes_out(s, s->o->stop_at)) || step == s->o->most_steps) return WEFT_OK;
+        if (!put_kept(s, info.max_rows)) return teach_no_memory(err);
+        if ((st = add_rows(s, s->o->anchor, err))) return st;
+        if ((st = weft__trainer_step(s->t, NULL, err))) return st;
+        out->n_steps++;
+    }
+}
+
+/* ---- the scale ---- */
+
+static float *copy_params(const weft__trainer *t)
+{
+    size_t n = 0, at = 0;
+    for (size_t i = 0; i < weft__trainer_n_params(t); i++) {
+        const weft__train_param p = weft__trainer_param(t, i);
+        n += (size_t)(p.d[0] * p.d[1]);
+    }
+    float *out = weft__alloc_array(n, sizeof *out);
+    for (size_t i = 0; out && i < weft__trainer_n_params(t); i++) {
+        const weft__train_param p = weft__trainer_param(t, i);
+        memcpy(out + at, p.data, (size_t)(p.d[0] * p.d[1]) * sizeof *out);
+        at += (size_t)(p.d[0] * p.d[1]);
+    }
+    return out;
+}
+
+/* The parameters become those at `share` of the way. scratch: room for the largest. */
+static weft_status go_back(teach *s, float share, weft_error *err)
+{
+    float *mixed = NULL;
+    size_t room = 0, at = 0;
+    for (size_t i = 0; i < weft__trainer_n_params(s->t); i++) {
+        const weft__train_param p = weft__trainer_param(s->t, i);
+        const size_t n = (size_t)(p.d[0] * p.d[1]);
+        if (!weft__grow(&mixed, &room, n, sizeof *mixed)) break;
+        for (size_t k = 0; k < n; k++) mixed[k] = s->began[at + k] + share * (s->came[at + k] - s->began[at + k]);
+        weft__trainer_set_param(s->t, i, mixed);
+        at += n;
+    }
+    weft__free(mixed);
+    return mixed ? WEFT_OK : teach_no_memory(err);
+}
+
+static weft_status try_share(teach *s, float share, int *holds, weft_error *err)
+{
+    weft_status st = go_back(s, share, err);
+    uint8_t *right = weft__alloc_zero(s->taught.n, 1);
+    float *least = weft__alloc_array(s->taught.n, sizeof *least);
+    if (!st && (!right || !least)) st = teach_no_memory(err);
+    if (!st) st = weft__teach_check(s->t, s->taught.text, s->taught.n, right, least, err);
+    *holds = 1;
+    for (size_t i = 0; !st && i < s->taught.n; i++) *holds &= right[i] && least[i] >= s->o->hold_at;
+    weft__free(right);
+    weft__free(least);
+    return st;
+}
+
+/* By halves: the least share, to 1/32, at which all that is taught still comes out. */
+static weft_status take_back(teach *s, weft__teach_report *out, weft_error *err)
+{
+    float low = 0, high = 1;
+    weft_status st = WEFT_OK;
+    int holds;
+    s->came = copy_params(s->t);
+    if (!s->came) return teach_no_memory(err);
+    for (int i = 0; !st && out->came_out && i < HALVINGS; i++) {
+        const float share = (low + high) / 2;
+        st = try_share(s, share, &holds, err);
+        if (holds) high = share;
+        else low = share;
+    }
+    out->scale = high;
+    return st ? st : go_back(s, high, err);
+}
+
+/* ---- all of it ---- */
+
+static int32_t longest(const weft__teach_text *texts, int32_t n, int32_t least)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (texts[i].n + ANSWER > least) least = texts[i].n + ANSWER;
+    return least;
+}
+
+/* Rows that hold a step, and the longest text with an answer. */
+static int32_t rows_of(const weft__teach_task *k, const weft__teach_options *o)
+{
+    const weft__gate_material *m = k->judge;
+    int64_t rows = 0, n_kept = (int64_t)k->n_replay + k->n_neighbours;
+    int32_t long_one = ROWS_LEAST;
+    for (int32_t i = 0; i < k->n_events; i++) {
+        const weft__teach_event *e = &k->events[i];
+        const int32_t n = longest(e->paraphrases, e->n_paraphrases, e->correction.n + ANSWER);
+        long_one = n > long_one ? n : long_one;
+        rows += (int64_t)n * (1 + e->n_taught) + (o->wrong < 0 ? n : 0);
+    }
+    long_one = longest(k->replay, k->n_replay, long_one);
+    long_one = longest(k->neighbours, k->n_neighbours, long_one);
+    long_one = longest(m->neighbours, m->n_neighbours, long_one);
+    long_one = longest(m->facts, m->n_facts, long_one);
+    long_one = longest(m->held_out, m->n_held_out, long_one);
+    long_one = longest(k->publics, k->n_publics, long_one);
+    rows += ((n_kept < o->per_step ? n_kept : o->per_step) + o->public_per_step) * long_one;
+    return (int32_t)(rows < long_one ? long_one : rows > ROWS_MOST ? ROWS_MOST : rows);
+}
+
+static weft_status open_trainer(teach *s, weft_error *err)
+{
+    const weft__teach_options *o = s->o;
+    weft__train_options t;
+    char *targets = NULL;
+    weft_status st = WEFT_OK;
+    weft__train_options_default(&t);
+    t.n_threads = o->n_threads;
+    t.max_rows = rows_of(s->task, o);
+    t.lora_rank = o->rank;
+    t.lora_alpha = o->alpha;
+    t.lora_targets = o->targets;
+    t.seed = o->seed;
+    t.schedule = WEFT__TRAIN_LR_CONSTANT;
+    t.lr = o->lr;
+    t.weight_decay = 0;
+    t.norm_cap = o->norm_cap;
+    t.stop = o->stop;
+    t.stop_arg = o->stop_arg;
+    if (s->task->parent) {
+        float scale;
+        st = weft__train_adapter_options(s->task->parent, &t.lora_rank, &scale, &targets, err);
+        t.lora_alpha = scale * (float)t.lora_rank;
+        t.lora_targets = targets;
+    }
+    if (!st) st = weft__trainer_create(s->task->base, &t, &s->t, err);
+    if (!st && s->task->parent) st = weft__trainer_start_adapter(s->t, s->task->parent, err);
+    weft__free(targets);
+    return st;
+}
+
+static weft_status write_adapter(teach *s, weft__teach_report *out, weft_error *err)
+{
+    weft__adapt *a = NULL;
+    weft_status st = weft__trainer_write_adapter(s->t, s->task->path, s->task->name, err);
+    if (!st) st = weft__adapt_open(s->task->path, NULL, UINT64_MAX, &a, err);
+    if (!st) out->id = a->id;
+    weft__adapt_close(&a);
+    return st;
+}
+
+static double since(uint64_t *ns)
+{
+    const uint64_t now = weft__clock_ns();
+    const double s = (double)(now - *ns) / 1e9;
+    *ns = now;
+    return s;
+}
+
+static weft_status attempt(const weft__teach_task *task, const weft__teach_options *o, weft__teach_report *out,
+                           weft_error *err)
+{
+    teach s = {.task = task, .o = o};
+    weft__gate *gate = NULL;
+    uint64_t ns = weft__clock_ns();
+    out->n_steps = 0;
+    out->scale = 1;
+    weft_status st = open_trainer(&s, err);
+    if (!st) st = gather_taught(&s, err);
+    if (!st) st = gather_kept(&s, err);
+    if (!st) st = shuffle(&s, err);
+    if (!st) st = weft__gate_open(s.t, task->tok, task->judge, task->events, task->n_events, ANSWER, &gate, err);
+    if (!st && !(s.began = copy_params(s.t))) st = teach_no_memory(err);
+    out->judge_s += since(&ns);
+    if (!st) st = make_steps(&s, out, err);
+    out->learn_s += since(&ns);
+    if (!st) st = take_back(&s, out, err);
+    out->scale_s += since(&ns);
+    if (!st) {
+        weft__trainer_hold_to_base(s.t);
+        st = weft__gate_measure(gate, &out->gate, err);
+    }
+    out->judge_s += since(&ns);
+    if (!st && out->gate.passed && task->path) st = write_adapter(&s, out, err);
+    weft__gate_close(&gate);
+    weft__trainer_destroy(&s.t);
+    for (size_t i = 0; s.differs && i < s.taught.n; i++) weft__free(s.differs[i]);
+    weft__free(s.differs);
+    weft__teach_texts_free(&s.taught);
+    weft__teach_texts_free(&s.kept);
+    weft__teach_rows_free(&s.rows);
+    weft__free(s.weights);
+    weft__free(s.order);
+    weft__free(s.likeliest);
+    weft__free(s.logp);
+    weft__free(s.began);
+    weft__free(s.came);
+    return st;
+}
+
+/* A recipe that answers the reason for which the gate refused. */
+static void change_recipe(weft__teach_options *o, weft__gate_reason reason)
+{
+    const int too_little = reason == WEFT__GATE_NOT_LEARNED || reason == WEFT__GATE_PARAPHRASES;
+    o->seed++;
+    if (too_little) {
+        o->most_steps *= 2;
+        o->stop_at /= 2;
+        o->hold_at /= 2;
+        return;
+    }
+    o->per_step *= 2;
+    o->anchor *= 2;
+    o->stop_at *= 2;
+    o->hold_at *= 2;
+}
+
+weft_status weft__teach(const weft__teach_task *task, const weft__teach_options *options, weft__teach_report *out,
+                        weft_error *err)
+{
+    weft__teach_options o = *options;
+    weft_status st = WEFT_OK;
+    *out = (weft__teach_report){0};
+    if (task->n_events < 1) return weft_fail(err, WEFT_ARGUMENT, "there is nothing to learn");
+    for (;;) {
+        st = attempt(task, &o, out, err);
+        out->n_attempts++;
+        if (st || out->gate.passed || out->n_attempts >= options->attempts) return st;
+        change_recipe(&o, out->gate.reason);
+    }
+}

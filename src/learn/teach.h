@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/* teach.h: from corrections to an adapter: what a tenant said was wrong becomes right, and as little else as can be.
+ *
+ * Corrections are learned beside neighbours: questions of the same kind about other things, whose answers are to stay
+ * as they are (contrast). Learning ends as soon as the corrections come out with a margin; then the change is taken
+ * back along the way it came, as far as they still come out (the scale is backtracked). Both follow the pilot of
+ * docs/learning.md; what is learned goes through the gate (gate.h) before anybody is served with it.
+ *
+ * Invariant: the adapter is a function of the base, the adapter before it, the task, the options and the kind of
+ * processor: no clock, no thread count and nothing that was learned for others shows, so that a log of events that is
+ * taught again gives every content id again. One thread calls; the trainer has its own. */
+#ifndef WEFT_LEARN_TEACH_H
+#define WEFT_LEARN_TEACH_H
+
+#include "learn/gate.h"
+
+typedef struct weft__teach_options {
+    int32_t n_threads; /* 0: one per core */
+    /* LoRA of the first version; a later one goes on with what its parent has */
+    int32_t rank;
+    float alpha;
+    const char *targets; /* as weft__train_options has them */
+    float lr;
+    int32_t most_steps;
+    int32_t per_step;        /* neighbours and replayed texts of a step, in turns */
+    int32_t public_per_step; /* public texts of a step, in turns, which are only held to what the parent says */
+    /* What a token weighs: of a correction, where it differs from the wrong answer, and elsewhere; of the wrong
+     * answer, where it differs (below 0: it becomes less likely; 0: not learned); of neighbours; of replay */
+    float differs, same, wrong, neighbour, replay;
+    float anchor; /* of KL(parent || this) on neighbours' tokens; 0: none */
+    /* log p that the least likely token of every correction must have: to stop, and when the scale is taken back */
+    float stop_at, hold_at;
+    float norm_cap; /* as weft__train_options has it */
+    /* What the gate refuses is learned anew so often in all, by a recipe that answers the reason: where too much
+     * changed, more neighbours hold harder and less is asked for; where too little did, it goes on for longer */
+    int32_t attempts;
+    uint64_t seed;          /* of A, and of the turns */
+    int (*stop)(void *arg); /* as weft__train_options has it */
+    void *stop_arg;
+} weft__teach_options;
+void weft__teach_options_default(weft__teach_options *o);
+
+typedef struct weft__teach_task {
+    const weft__source *base;
+    const weft__tok *tok;
+    const weft__adapt *parent; /* the tenant's adapter now, or NULL */
+    const weft__teach_event *events;
+    int32_t n_events;
+    const weft__teach_text *replay; /* what was accepted before, with its answers */
+    int32_t n_replay;
+    const weft__teach_text *neighbours; /* those without an answer have the parent's */
+    int32_t n_neighbours;
+    /* Texts that are nobody's and have nothing to do with any of it, n_prompt 1: what the model says of them is to stay.
+     * Others than the gate's probe */
+    const weft__teach_text *publics;
+    int32_t n_publics;
+    const weft__gate_material *judge; /* what the gate looks at beside all these */
+    const char *path, *name;          /* where the adapter is written, and what its file calls it */
+} weft__teach_task;
+
+typedef struct weft__teach_report {
+    int32_t n_attempts, n_steps; /* steps and scale of the last attempt */
+    float scale;                 /* share of the way that was kept */
+    int came_out;                /* the corrections did, within most_steps */
+    weft__adapt_id id;           /* of what was written */
+    weft__gate_report gate;
+    double learn_s, scale_s, judge_s; /* for people; nothing depends on it */
+} weft__teach_report;
+
+/* The adapter is written where the gate lets it pass, and only then (out->gate.passed). Fails with WEFT_ARGUMENT (no
+ * event, a text without an answer), WEFT_LIMIT (a text that is too long), and as the trainer does; nothing is written
+ * then. */
+weft_status weft__teach(const weft__teach_task *task, const weft__teach_options *o, weft__teach_report *out,
+                        weft_error *err);
+
+#endif

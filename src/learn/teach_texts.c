@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+/* teach_texts.c: see teach_texts.h. */
+#include "learn/teach_texts.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+static weft_status texts_no_memory(weft_error *err)
+{
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory for answers");
+}
+
+/* ---- texts ---- */
+
+int weft__teach_texts_add(weft__teach_texts *t, const int32_t *prompt, int32_t n_prompt, const int32_t *answer,
+                          int32_t n_answer, int32_t end)
+{
+    const int32_t n = n_prompt + n_answer + (end >= 0);
+    if (!weft__grow(&t->text, &t->room, t->n + 1, sizeof *t->text)) return 0;
+    int32_t *ids = weft__alloc_array((size_t)n + !n, sizeof *ids);
+    if (!ids) return 0;
+    if (n_prompt) memcpy(ids, prompt, (size_t)n_prompt * sizeof *ids);
+    if (n_answer) memcpy(ids + n_prompt, answer, (size_t)n_answer * sizeof *ids);
+    if (end >= 0) ids[n - 1] = end;
+    t->text[t->n++] = (weft__teach_text){ids, n, n_prompt};
+    return 1;
+}
+
+void weft__teach_texts_free(weft__teach_texts *t)
+{
+    for (size_t i = 0; i < t->n; i++) weft__free((void *)(uintptr_t)t->text[i].ids);
+    weft__free(t->text);
+    *t = (weft__teach_texts){0};
+}
+
+weft__teach_span weft__teach_differ(const int32_t *a, int32_t n, const int32_t *b, int32_t m)
+{
+    weft__teach_span s = {0, n};
+    int32_t end = m;
+    while (s.from < n && s.from < m && a[s.from] == b[s.from]) s.from++;
+    while (s.to > s.from && end > s.from && a[s.to - 1] == b[end - 1]) s.to--, end--;
+    if (s.from == s.to && s.to < n) s.to++;
+    else if (s.from == s.to && n) s.from--;
+    return s;
+}
+
+int weft__teach_mark(const int32_t *a, int32_t n, const int32_t *b, int32_t m, uint8_t *differs)
+{
+    const size_t width = (size_t)m + 1;
+    /* [i][j]: how many a[i, n) and b[j, m) have in common */
+    int32_t *common = weft__alloc_zero(((size_t)n + 1) * width, sizeof *common);
+    if (!common) return 0;
+    for (int32_t i = n - 1; i >= 0; i--) {
+        int32_t *row = common + (size_t)i * width, *below = row + width;
+        for (int32_t j = m - 1; j >= 0; j--)
+            row[j] = a[i] == b[j] ? below[j + 1] + 1 : below[j] > row[j + 1] ? below[j] : row[j + 1];
+    }
+    for (int32_t i = 0, j = 0; i < n; i++) {
+        const int32_t *row = common + (size_t)i * width;
+        while (j < m && a[i] != b[j] && row[j + 1] == row[j]) j++;
+        differs[i] = !(j < m && a[i] == b[j]);
+        if (!differs[i]) j++;
+    }
+    weft__free(common);
+    return 1;
+}
+
+int weft__teach_holds(const int32_t *ids, int32_t m, const int32_t *part, int32_t n)
+{
+    for (int32_t i = 0; n > 0 && i + n <= m; i++)
+        if (!memcmp(ids + i, part, (size_t)n * sizeof *ids)) return 1;
+    return 0;
+}
+
+weft__teach_span weft__teach_event_span(const weft__teach_event *e)
+{
+    const weft__teach_text *c = &e->correction;
+    const int32_t n = c->n - c->n_prompt - 1; /* without the token that ends it */
+    return e->wrong ? weft__teach_differ(c->ids + c->n_prompt, n, e->wrong, e->n_wrong) : (weft__teach_span){0, n};
+}
+
+/* ---- rows ---- */
+
+int weft__teach_rows_put(weft__teach_rows *r, const weft__teach_text *text, const float *weight)
+{
+    size_t rooms[4] = {r->room, r->room, r->room, r->room};
+    const size_t n = (size_t)r->n + (size_t)text->n;
+    if (!weft__grow(&r->token, &rooms[0], n, sizeof *r->token) ||
+        !weft__grow(&r->segment, &rooms[1], n, sizeof *r->segment) ||
+        !weft__grow(&r->target, &rooms[2], n, sizeof *r->target) ||
+        !weft__grow(&r->weight, &rooms[3], n, sizeof *r->weight))
+        return 0;
+    r->room = rooms[0];
+    for (int32_t i = 0; i + 1 < text->n; i++) {
+        const int32_t of_answer = i + 1 - text->n_prompt;
+        r->token[r->n] = text->ids[i];
+        r->segment[r->n] = r->n_texts;
+        r->target[r->n] = of_answer >= 0 ? text->ids[i + 1] : -1;
+        r->weight[r->n++] = of_answer >= 0 && weight ? weight[of_answer] : 1;
+    }
+    r->n_texts += text->n > 1;
+    return 1;
+}
+
+weft__train_batch weft__teach_rows_batch(const weft__teach_rows *r)
+{
+    return (weft__train_batch){
+        .n_rows = r->n, .token = r->token, .segment = r->segment, .target = r->target, .weight = r->weight};
+}
+
+void weft__teach_rows_clear(weft__teach_rows *r)
+{
+    r->n = r->n_texts = 0;
+}
+
+void weft__teach_rows_free(weft__teach_rows *r)
+{
+    weft__free(r->token);
+    weft__free(r->segment);
+    weft__free(r->target);
+    weft__free(r->weight);
+    *r = (weft__teach_rows){0};
+}
+
+/* ---- what the model makes of them ---- */
+
+typedef struct learn_pass {
+    weft__trainer *t;
+    weft__trainer_info info;
+    int32_t max_rows;
+    weft__teach_rows rows;
+    int32_t *likeliest;
+    float *logp;
+    size_t room[2];
+} learn_pass;
+
+static void pass_free(learn_pass *p)
+{
+    weft__teach_rows_free(&p->rows);
+    weft__free(p->likeliest);
+    weft__free(p->logp);
+}
+
+/* Packs texts from *at on, as many as a batch holds, and asks for their tokens; *at is then behind them. */
+static weft_status pass_some(learn_pass *p, const weft__teach_text *texts, size_t n, size_t *at, weft_error *err)
+{
+    weft__teach_rows_clear(&p->rows);
+    for (; *at < n; (*at)++) {
+        const weft__teach_text *x = &texts[*at];
+        if (x->n - 1 > p->info.n_ctx || x->n - 1 > p->info.max_rows)
+            return weft_fail(err, WEFT_LIMIT, "a text of %d tokens; learning takes %d at most", x->n, p->info.n_ctx);
+        if (p->rows.n + x->n - 1 > p->info.max_rows) break;
+        if (!weft__teach_rows_put(&p->rows, x, NULL)) return texts_no_memory(err);
+    }
+    if (!p->rows.n) return WEFT_OK;
+    if (!weft__grow(&p->likeliest, &p->room[0], (size_t)p->rows.n, sizeof *p->likeliest) ||
+        !weft__grow(&p->logp, &p->room[1], (size_t)p->rows.n, sizeof *p->logp))
+        return texts_no_memory(err);
+    const weft__train_batch b = weft__teach_rows_batch(&p->rows);
+    weft_status st = weft__trainer_loss(p->t, &b, 1, p->logp, NULL, err);
+    if (!st) weft__trainer_likeliest(p->t, p->likeliest);
+    return st;
+}
+
+weft_status weft__teach_check(weft__trainer *t, const weft__teach_text *texts, size_t n, uint8_t *right, float *least,
+                              weft_error *err)
+{
+    learn_pass p = {.t = t};
+    weft_status st = WEFT_OK;
+    weft__trainer_describe(t, &p.info);
+    for (size_t at = 0, first = 0; !st && at < n; first = at) {
+        if ((st = pass_some(&p, texts, n, &at, err))) break;
+        int32_t r = 0;
+        for (size_t i = first; i < at; i++) {
+            float low = 0;
+            right[i] = 1;
+            for (int32_t k = 0; k + 1 < texts[i].n; k++, r++) {
+                if (p.rows.target[r] < 0) continue;
+                right[i] &= p.rows.target[r] == p.likeliest[r];
+                if (p.logp[r] < low) low = p.logp[r];
+            }
+            if (least) least[i] = low;
+        }
+    }
+    pass_free(&p);
+    return st;
+}
+
+/* ---- answers ---- */
+
+/* One prompt's answer in work: ids [n_prompt + most], of which n are there. */
+typedef struct teach_guess {
+    int32_t *ids;
+    int32_t n, n_prompt, done;
+} teach_guess;
+
+/* The tokens behind the prompt become what was the likeliest there; 1 when that changed none up to the one that ends.
+ */
+static int take_likeliest(teach_guess *g, const weft__tok *tok, const int32_t *likeliest, int32_t most)
+{
+    const int32_t n = g->n;
+    int same = 1;
+    for (int32_t i = g->n_prompt; i < n; i++) {
+        const int32_t id = likeliest[i - 1];
+        same &= id == g->ids[i];
+        g->ids[i] = id;
+        if (!same || !weft__tok_is_end(tok, id)) continue;
+        g->n = i + 1;
+        return 1;
+    }
+    if (same && n - g->n_prompt < most) g->ids[g->n++] = likeliest[n - 1]; /* all hold, and no end yet */
+    else if (same) return 1;
+    return 0;
+}
+
+static weft_status begin_guess(teach_guess *g, const weft__teach_text *text, int32_t most, const weft__tok *tok,
+                               weft_error *err)
+{
+    const int32_t given = text->n - text->n_prompt;
+    g->ids = weft__alloc_array((size_t)(text->n_prompt + most + 1), sizeof *g->ids);
+    if (!g->ids) return texts_no_memory(err);
+    g->n_prompt = text->n_prompt;
+    g->n = text->n_prompt + (given < most ? given : most);
+    memcpy(g->ids, text->ids, (size_t)g->n * sizeof *g->ids);
+    (void)tok;
+    return WEFT_OK;
+}
+
+/* One pass over those that are not done. */
+static weft_status refine(learn_pass *p, const weft__tok *tok, teach_guess *guess, size_t n, int32_t most,
+                          weft__teach_text *asked, int *busy, weft_error *err)
+{
+    size_t n_asked = 0, at = 0;
+    for (size_t i = 0; i < n; i++) {
+        teach_guess *g = &guess[i];
+        if (g->done) continue;
+        g->ids[g->n] = g->ids[g->n - 1]; /* a row for the last token, too: any target asks what follows it */
+        asked[n_asked++] = (weft__teach_text){g->ids, g->n + 1, g->n_prompt};
+    }
+    *busy = n_asked > 0;
+    for (size_t i = 0; at < n_asked;) {
+        const size_t first = at;
+        weft_status st = pass_some(p, asked, n_asked, &at, err);
+        if (st) return st;
+        for (int32_t r = 0, k = (int32_t)first; k < (int32_t)at; i++) {
+            teach_guess *g = &guess[i];
+            if (g->done) continue;
+            const int32_t rows = asked[k++].n - 1;
+            g->done = take_likeliest(g, tok, p->likeliest + r, most);
+            r += rows;
+        }
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__teach_answer(weft__trainer *t, const weft__tok *tok, const weft__teach_text *texts, size_t n,
+                               int32_t most, weft__teach_texts *out, weft_error *err)
+{
+    learn_pass p = {.t = t};
+    teach_guess *guess = weft__alloc_zero(n + !n, sizeof *guess);
+    weft__teach_text *asked = weft__alloc_array(n + !n, sizeof *asked);
+    weft_status st = guess && asked ? WEFT_OK : texts_no_memory(err);
+    weft__trainer_describe(t, &p.info);
+    for (size_t i = 0; !st && i < n; i++) st = begin_guess(&guess[i], &texts[i], most, tok, err);
+    for (int busy = !st; busy && !st;) st = refine(&p, tok, guess, n, most, asked, &busy, err);
+    for (size_t i = 0; !st && i < n; i++)
+        if (!weft__teach_texts_add(out, guess[i].ids, guess[i].n_prompt, guess[i].ids + guess[i].n_prompt,
+                                   guess[i].n - guess[i].n_prompt, -1))
+            st = texts_no_memory(err);
+    for (size_t i = 0; guess && i < n; i++) weft__free(guess[i].ids);
+    weft__free(guess);
+    weft__free(asked);
+    pass_free(&p);
+    return st;
+}

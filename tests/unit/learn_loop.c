@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+/* learn_loop.c: learning beside serving (learn/teach_loop.h) on a tiny model: what comes in becomes versions, the same
+ * again gives the same contents, nobody's events are another's, and going back goes on from there. */
+#include <stdatomic.h>
+
+#include "learn_lesson.h"
+
+#include "base/clock.h"
+#include "learn/teach_loop.h"
+
+typedef struct serving {
+    char folder[64];
+    weft__version_row row[32];
+    int n, n_published, fails;
+    atomic_int busy;
+} serving;
+
+static weft_status place(void *arg, const char *tenant, const char *full_name, char *out, weft_error *err)
+{
+    const serving *s = arg;
+    (void)err;
+    snprintf(out, 4096, "%s/%s-%s.gguf", s->folder, tenant, full_name);
+    return WEFT_OK;
+}
+
+static weft_status publish(void *arg, const char *tenant, const char *full_name, const char *file, weft_error *err)
+{
+    serving *s = arg;
+    (void)tenant;
+    (void)full_name;
+    if (s->fails) return weft_fail(err, WEFT_BUSY, "no room for it");
+    assert_int_equal(access(file, F_OK), 0);
+    s->n_published++;
+    return WEFT_OK;
+}
+
+static weft_status note(void *arg, const weft__version_row *row, weft_error *err)
+{
+    serving *s = arg;
+    (void)err;
+    s->row[s->n++] = *row;
+    return WEFT_OK;
+}
+
+static int busy(void *arg)
+{
+    return atomic_load(&((serving *)arg)->busy);
+}
+
+typedef struct room {
+    serving s;
+    weft__teach_loop *loop;
+} room;
+
+static void room_open(room *r, const lesson *l, float share)
+{
+    weft__teach_loop_params p;
+    *r = (room){0};
+    snprintf(r->s.folder, sizeof r->s.folder, "/tmp/weft-XXXXXX");
+    assert_non_null(mkdtemp(r->s.folder));
+    weft__teach_loop_params_default(&p);
+    p.base = &l->m->src;
+    p.tok = l->tok;
+    p.options = l->o;
+    p.options.per_step = 4;
+    p.options.neighbour = 0;
+    p.options.anchor = 0.2f;
+    p.bounds = l->judge.bounds;
+    p.probe = l->probe;
+    p.n_probe = N_PROBE;
+    p.share = share;
+    p.hooks = (weft__teach_hooks){&r->s, place, publish, note, busy};
+    assert_int_equal(weft__teach_loop_new(&p, &r->loop, NULL), WEFT_OK);
+}
+
+static void room_close(room *r)
+{
+    char command[128];
+    weft__teach_loop_free(&r->loop);
+    snprintf(command, sizeof command, "rm -r %s", r->s.folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void put(room *r, const char *tenant, uint64_t seed, int64_t number)
+{
+    weft__teach_texts t = {0};
+    add_text(&t, seed, 3);
+    const weft__teach_event e = {.correction = t.text[0]};
+    assert_int_equal(weft__teach_loop_put(r->loop, tenant, "mine", number, &e, NULL), WEFT_OK);
+    weft__teach_texts_free(&t);
+}
+
+static void keep(room *r, const char *tenant, uint64_t seed)
+{
+    weft__teach_texts t = {0};
+    add_text(&t, seed, 3);
+    assert_int_equal(weft__teach_loop_keep(r->loop, tenant, "mine", &t.text[0], NULL), WEFT_OK);
+    weft__teach_texts_free(&t);
+}
+
+static int64_t now(room *r, const char *tenant, char *content)
+{
+    return weft__versions_current(weft__teach_loop_versions(r->loop), tenant, "mine", content);
+}
+
+static void same_rows(const room *a, const room *b, const char *tenant)
+{
+    int i = 0, k = 0, n = 0;
+    for (;; i++, k++, n++) {
+        while (i < a->s.n && strcmp(a->s.row[i].tenant, tenant)) i++;
+        while (k < b->s.n && strcmp(b->s.row[k].tenant, tenant)) k++;
+        if (i == a->s.n || k == b->s.n) break;
+        assert_memory_equal(&a->s.row[i], &b->s.row[k], sizeof a->s.row[i]);
+    }
+    assert_true(i == a->s.n && k == b->s.n && n > 0);
+}
+
+/* Two tenants' corrections, in turns and beside requests; and one after the other. */
+static void the_same_log_gives_the_same_contents(void **state)
+{
+    (void)state;
+    lesson l;
+    room a, b;
+    char content[4][WEFT__VERSION_CONTENT];
+    lesson_open(&l);
+    room_open(&a, &l, 0.5f);
+    atomic_store(&a.s.busy, 1);
+    keep(&a, "ann", 50);
+    put(&a, "ann", 1, 1);
+    put(&a, "bob", 2, 2);
+    put(&a, "ann", 3, 3);
+    weft__teach_loop_wait(a.loop);
+    assert_int_equal(now(&a, "ann", content[0]), 2);
+    assert_int_equal(now(&a, "bob", content[1]), 1);
+    assert_int_equal(now(&a, "eve", NULL), 0);
+    assert_string_not_equal(content[0], content[1]);
+    room_open(&b, &l, 0.5f);
+    put(&b, "bob", 2, 2);
+    keep(&b, "ann", 50);
+    put(&b, "ann", 1, 1);
+    put(&b, "ann", 3, 3);
+    weft__teach_loop_wait(b.loop);
+    now(&b, "ann", content[2]);
+    now(&b, "bob", content[3]);
+    assert_string_equal(content[0], content[2]);
+    assert_string_equal(content[1], content[3]);
+    same_rows(&a, &b, "ann");
+    same_rows(&a, &b, "bob");
+    assert_int_equal(a.s.n_published, 3);
+    room_close(&b);
+    room_close(&a);
+    lesson_close(&l);
+}
+
+/* From a version that was gone back to, another way leads on; consolidation learns all that the version knows. */
+static void going_back_goes_on_from_there(void **state)
+{
+    (void)state;
+    lesson l;
+    room r;
+    int64_t at;
+    char first[WEFT__VERSION_CONTENT], again[WEFT__VERSION_CONTENT];
+    weft__teach_loop_stats stats;
+    lesson_open(&l);
+    room_open(&r, &l, 1);
+    weft__versions *v = weft__teach_loop_versions(r.loop);
+    put(&r, "ann", 1, 1);
+    weft__teach_loop_wait(r.loop);
+    assert_int_equal(now(&r, "ann", first), 1);
+    assert_int_equal(weft__versions_roll_back(v, "ann", "mine", -1, &at, NULL), WEFT_OK);
+    put(&r, "ann", 1, 2); /* the same, from the same base */
+    weft__teach_loop_wait(r.loop);
+    assert_int_equal(now(&r, "ann", again), 2);
+    assert_string_equal(first, again);
+    assert_int_equal(r.s.row[r.s.n - 1].parent, 0);
+    put(&r, "ann", 3, 3);
+    assert_int_equal(weft__teach_loop_consolidate(r.loop, "ann", "mine", NULL), WEFT_OK);
+    assert_int_equal(weft__teach_loop_consolidate(r.loop, "bob", "mine", NULL), WEFT_OK); /* who has nothing */
+    weft__teach_loop_wait(r.loop);
+    const weft__version_row *last = &r.s.row[r.s.n - 1];
+    assert_true(last->version == 4 && last->parent == 0 && last->first_event == 2 && last->last_event == 3);
+    assert_true(last->what == WEFT__VERSION_PUBLISHED || !strcmp(last->reason, "kl"));
+    weft__teach_loop_get_stats(r.loop, &stats);
+    assert_int_equal(stats.n_failed, 0);
+    assert_int_equal(stats.by_reason[WEFT__GATE_PASSED] + stats.by_reason[WEFT__GATE_KL], 4);
+    room_close(&r);
+    lesson_close(&l);
+}
+
+/* What is refused, or cannot be published, leaves the version that there was. */
+static void what_is_refused_changes_nothing(void **state)
+{
+    (void)state;
+    lesson l;
+    room r;
+    weft__teach_loop_stats stats;
+    lesson_open(&l);
+    l.judge.bounds.kl = 0;
+    room_open(&r, &l, 1);
+    put(&r, "ann", 1, 1);
+    weft__teach_loop_wait(r.loop);
+    assert_int_equal(now(&r, "ann", NULL), 0);
+    assert_string_equal(r.s.row[0].reason, "kl");
+    weft__teach_loop_get_stats(r.loop, &stats);
+    assert_int_equal(stats.by_reason[WEFT__GATE_KL], 1);
+    room_close(&r);
+    l.judge.bounds.kl = 10;
+    room_open(&r, &l, 1);
+    r.s.fails = 1;
+    put(&r, "ann", 1, 1);
+    weft__teach_loop_wait(r.loop);
+    weft__teach_loop_get_stats(r.loop, &stats);
+    assert_true(now(&r, "ann", NULL) == 0 && r.s.n == 0 && stats.n_failed == 1 && strstr(stats.fault, "no room"));
+    room_close(&r);
+    lesson_close(&l);
+}
+
+/* Without a share nothing is learned while requests run; and who ends does not wait for that. */
+static void without_a_share_it_waits_for_an_idle_moment(void **state)
+{
+    (void)state;
+    lesson l;
+    room r;
+    const struct timespec moment = {0, 20000000};
+    lesson_open(&l);
+    room_open(&r, &l, 0);
+    atomic_store(&r.s.busy, 1);
+    put(&r, "ann", 1, 1);
+    nanosleep(&moment, NULL);
+    assert_int_equal(now(&r, "ann", NULL), 0);
+    atomic_store(&r.s.busy, 0);
+    weft__teach_loop_wait(r.loop);
+    assert_int_equal(now(&r, "ann", NULL), 1);
+    atomic_store(&r.s.busy, 1);
+    put(&r, "ann", 3, 2);
+    put(&r, "ann", 4, 3);
+    room_close(&r);
+    lesson_close(&l);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    return folder_make("adapter.gguf");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_log_gives_the_same_contents),
+        cmocka_unit_test(going_back_goes_on_from_there),
+        cmocka_unit_test(what_is_refused_changes_nothing),
+        cmocka_unit_test(without_a_share_it_waits_for_an_idle_moment),
+    };
+    return cmocka_run_group_tests(tests, begin, remove_folder);
+}
