@@ -90,6 +90,7 @@ typedef struct weft__api_params {
     weft__json *root; /* owned */
     int32_t n_vocab;
     const char *model, *user;
+    int store; /* 0: nothing of it is to be kept (learn/store.h) */
     /* that `model` stands for, by its name in the engine, found when the request came; "": none */
     char adapter[WEFT__API_ADAPTER_NAME];
     const weft__json *prompt, *messages, *input, *content, *tokens, *kwargs;

@@ -93,10 +93,11 @@
         READ("stop", TEXTS, weft__api_read_stop), BOOL("stream", stream, 0),                                           \
         READ("stream_options", "object", weft__api_read_stream_options),                                               \
         READ("response_format", "object", weft__api_read_response_format), VLLM_FORMS, STRING("user", user, MAX_NAME), \
-        STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, -1, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),        \
-        NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100), BOOL("ignore_eos", ignore_end, 0),                 \
-        BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR),                                \
-        BOOL("grammar_lazy", grammar_lazy, 0), READ("grammar_triggers", TRIGGERS, weft__api_read_triggers),            \
+        BOOL("store", store, 1), STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, -1, MAX_INT),                \
+        NUMBER("min_p", min_p, 0, 0, 1), NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100),                   \
+        BOOL("ignore_eos", ignore_end, 0), BOOL("cache_prompt", cache_prompt, 1),                                      \
+        STRING("grammar", grammar, MAX_GRAMMAR), BOOL("grammar_lazy", grammar_lazy, 0),                                \
+        READ("grammar_triggers", TRIGGERS, weft__api_read_triggers),                                                   \
         READ("lora", LORAS, weft__api_read_adapter_scales), INT("priority", priority, 0, -8, 0),                       \
         INT("timeout_ms", timeout_ms, 0, 0, WEFT__API_TIMEOUT_MAX), KEEP_ALIVE, OVERFLOW, KV_TYPE, SPECULATIVE
 
@@ -131,7 +132,6 @@ static const weft__api_field chat_fields[] = {
     EMPTY("audio"),
     READ("prediction", "object with type and content", weft__api_read_prediction),
     EMPTY("web_search_options"),
-    NOTE("store"),
     NOTE("metadata"),
     NOTE("service_tier"),
     NOTE("safety_identifier"),
@@ -194,6 +194,7 @@ static const weft__api_field completion_fields[] = {
     VLLM_FORMS,
     INT("id_slot", id_slot, -1, -1, 65535),
     STRING("user", user, MAX_NAME),
+    BOOL("store", store, 1),
     STRING("model", model, MAX_NAME),
     INT("priority", priority, 0, -8, 0),
     INT("timeout_ms", timeout_ms, 0, 0, WEFT__API_TIMEOUT_MAX),

@@ -372,7 +372,9 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     p.grammar = g->grammar;
     p.lease = g->lease;
     c->with_adapters = g->lease != NULL;
-    p.n_top = g->embedding ? -1 : (int32_t)((a->n_best > 1 || a->verify) && a->n_top < 0 ? 0 : a->n_top);
+    /* what is kept to learn from, and what is judged, has log-probabilities, whether or not they are told */
+    const int is_judged = g->learn.on || a->n_best > 1 || a->verify;
+    p.n_top = g->embedding ? -1 : a->n_top < 0 && is_judged ? 0 : (int32_t)a->n_top;
     p.prompt_logprobs = a->echo && a->n_top >= 0;
     p.embedding = g->embedding;
     p.priority = (int32_t)a->priority;

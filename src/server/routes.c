@@ -7,6 +7,7 @@
 
 #include "api/objects.h"
 #include "base/alloc.h"
+#include "server/learn.h"
 #include "server/models.h"
 #include "server/router.h"
 #include "server/rules.h"
@@ -103,20 +104,27 @@ static int parse(weft__server_model *m, weft__http_request *r, const weft__serve
     return 0;
 }
 
+/* Whose request it is: the key's or, without keys, as clients name themselves. 0: refused. */
+static int tenant_of(const weft__server_model *m, const weft__server_caller *who, const weft__api_params *params,
+                     char tenant[64], weft__api_error *error)
+{
+    weft_error err = {0};
+    if (m->server->wants_keys || !params->user) {
+        snprintf(tenant, 64, "%s", who->tenant);
+        return 1;
+    }
+    weft_status st = weft__server_tenant_of_user(params->user, tenant, &err);
+    if (st) weft__api_error_of(error, st, err.message);
+    return !st;
+}
+
 /* Starts what was asked for, or answers with the error where it is set; takes over the parameters and the prompts. */
 static void start_generating(weft__server_model *m, weft__http_request *r, const weft__api_writer *writer,
                              const weft__server_caller *who, const char *prefix, weft__api_params *params,
                              weft__api_prompts *prompts, weft__api_error *error, int embedding)
 {
     char own[64];
-    if (!error->status && (m->server->wants_keys || !params->user)) {
-        snprintf(own, sizeof own, "%s", who->tenant);
-    } else if (!error->status) { /* without keys, clients name themselves */
-        weft_error err = {0};
-        weft_status st = weft__server_tenant_of_user(params->user, own, &err);
-        if (st) weft__api_error_of(error, st, err.message);
-    }
-    if (!error->status) {
+    if (!error->status && tenant_of(m, who, params, own, error)) {
         weft__server_response_start(m, r, writer, who, own, prefix, params, prompts, embedding);
         return;
     }
@@ -132,7 +140,9 @@ void weft__server_routes_chat(weft__server_model *m, weft__http_request *r, cons
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     if (!parse(m, r, who, &weft__api_table_chat, &params, &made_with)) return;
-    weft__api_prompts_chat(&made_with, &params, &prompts, &error);
+    char tenant[64];
+    if (tenant_of(m, who, &params, tenant, &error))
+        weft__server_learn_chat(m, tenant, &made_with, &params, &prompts, &error);
     params.id_slot = -1;
     start_generating(m, r, &weft__api_write_chat, who, "chatcmpl-", &params, &prompts, &error, 0);
 }
@@ -145,6 +155,7 @@ static void answer_completions(weft__server_model *m, weft__http_request *r, con
     if (!parse(m, r, who, &weft__api_table_completions, &params, NULL)) return;
     weft__api_prompts_read(&m->prompt_model, "prompt", params.prompt, 1, 1, params.echo || params.n_top >= 0, &prompts,
                            &error);
+    weft__server_learn_text(m, &params, &prompts);
     params.id_slot = -1;
     start_generating(m, r, &weft__api_write_completions, who, "cmpl-", &params, &prompts, &error, 0);
 }
@@ -156,6 +167,7 @@ static void answer_completion(weft__server_model *m, weft__http_request *r, cons
     weft__api_error error = {0};
     if (!parse(m, r, who, &weft__api_table_completion, &params, NULL)) return;
     weft__api_prompts_read(&m->prompt_model, "prompt", params.prompt, 1, 1, 1, &prompts, &error);
+    weft__server_learn_text(m, &params, &prompts);
     start_generating(m, r, &weft__api_write_completion, who, "cmpl-", &params, &prompts, &error, 0);
 }
 
@@ -382,6 +394,8 @@ static const route routes[] = {
     {"/metrics", GET, answer_metrics},
     {"/lora-adapters", GET | POST, .of_model = weft__server_adapters_endpoint},
     {"/v1/load_lora_adapter", POST, .of_model = weft__server_adapter_load},
+    {"/v1/feedback", POST, weft__server_feedback},
+    {"/v1/learn/forget", POST, weft__server_learn_forget},
     {"/v1/unload_lora_adapter", POST, .of_model = weft__server_adapter_unload},
 };
 enum { N_ROUTES = sizeof routes / sizeof *routes };

@@ -17,6 +17,7 @@
 #include "api/prompts.h"
 #include "http/http.h"
 #include "http/turns.h"
+#include "learn/store.h"
 #include "server/grammar_cache.h"
 #include "server/limits.h"
 #include "server/reply.h"
@@ -123,7 +124,7 @@ typedef struct weft__server_histogram {
 /* Seconds. */
 void weft__server_histogram_add(weft__server_histogram *h, double seconds);
 
-enum { WEFT__SERVER_ROUTES_MAX = 32, WEFT__SERVER_STATUSES_MAX = 24 };
+enum { WEFT__SERVER_ROUTES_MAX = 64, WEFT__SERVER_STATUSES_MAX = 24 };
 /* Of a model. */
 typedef struct weft__server_metrics {
     /* these move with every step, and so do the next four */
@@ -302,6 +303,7 @@ typedef struct weft__server_model {
     int32_t n_vocab, n_slots, max_requests;
     char bos[64], eos[64];
     weft_model_info info;
+    char fingerprint[33]; /* where answers are kept */
     weft__server_slots slots;
     weft__server_grammar_cache grammar_cache;
     weft__server_events events;
@@ -375,6 +377,7 @@ struct weft_server {
     int add_adapters;             /* those of folders for adapters, by their names */
     struct weft__server_log *log; /* NULL: none */
     weft__server_traces *traces;  /* NULL: none are sent */
+    weft__learn_store *learn;     /* NULL: nothing is kept to learn from */
     weft__server_metrics_file metrics_file;
     weft__server_resident resident;
     struct weft__server_router *router; /* NULL: none */
@@ -385,6 +388,12 @@ struct weft_server {
 };
 
 /* ---- one request (response.c): from submit to the last byte ---- */
+
+/* As it is kept to learn from. */
+typedef struct weft__server_kept_token {
+    int32_t token;
+    float logprob;
+} weft__server_kept_token;
 
 /* One answer of a response as events.c makes it. */
 typedef struct weft__server_choice {
@@ -415,6 +424,9 @@ typedef struct weft__server_choice {
     int32_t n_prompt;
     int32_t drafted[WEFT_DRAFTERS], accepted[WEFT_DRAFTERS];
     double queue_ms;
+    weft__server_kept_token *kept; /* [n_kept], where answers are kept to learn from (learn.c) */
+    size_t n_kept, cap_kept;
+    int kept_failed, is_kept; /* there was no memory for one; the answer was handed over */
 } weft__server_choice;
 
 /* ---- count.c: what a choice adds to the counters, as events are told; at its now_ns ---- */
@@ -463,6 +475,11 @@ struct weft__server_response {
     size_t usage_place;                                 /* of these; of events.c */
     int keep_entries;
     int embedding;
+    struct weft__server_learning {
+        int on; /* its answers are kept */
+        int64_t began_ms, version;
+        char content[33]; /* of its adapter; "": none, several, or not known */
+    } learn;
     struct weft__regex *verifier; /* that an answer must match; NULL: none */
     weft__server_caller *who;     /* [1], where it may be asked for again; its rules are the response's */
     weft__strbuf asked;           /* the body, likewise */

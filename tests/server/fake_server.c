@@ -64,7 +64,9 @@ static int set_number(weft_server_params *p, const char *name, const char *value
                {"queue", &max_queue},
                {"without-model", &without_model},
                {"ctx", &n_ctx},
-               {"no-page", &p->no_page}};
+               {"no-page", &p->no_page},
+               {"feedback-per-hour", &p->feedback_per_hour},
+               {"log-sync", &p->log_sync}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = atoi(value), 1;
     return 0;
@@ -72,11 +74,12 @@ static int set_number(weft_server_params *p, const char *name, const char *value
 
 static int set_size(weft_server_params *p, const char *name, const char *value)
 {
-    uint64_t *to = !strcmp(name, "body")     ? &p->max_body
-                   : !strcmp(name, "head")   ? &p->max_head
-                   : !strcmp(name, "buffer") ? &p->max_buffer
-                   : !strcmp(name, "memory") ? &p->memory
-                                             : NULL;
+    uint64_t *to = !strcmp(name, "body")          ? &p->max_body
+                   : !strcmp(name, "head")        ? &p->max_head
+                   : !strcmp(name, "buffer")      ? &p->max_buffer
+                   : !strcmp(name, "memory")      ? &p->memory
+                   : !strcmp(name, "learn-bytes") ? &p->learn_bytes
+                                                  : NULL;
     if (to) *to = strtoull(value, NULL, 10);
     return to != NULL;
 }
@@ -99,6 +102,7 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
                {"config", &p->config_file},
                {"metrics-file", &p->metrics_file},
                {"route-by", &p->route_by},
+               {"learn", &p->learn_dir},
                {"adapter", &adapter}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = value, 1;
