@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* memory.c: indexes of tenants' memories, and the block that prompts begin with (memory.h). One lock holds all of it. */
+/* memory.c: indexes of tenants' memories, and the block that prompts begin with (memory.h). One lock for all. */
 #include "memory/memory.h"
 
 #include <pthread.h>

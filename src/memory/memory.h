@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* memory.h: what a tenant's prompts are told of earlier requests: written from what was said of answers, found by words,
- * put into a delimited block. Over a store (learn/store.h), which keeps it.
+/* memory.h: what a tenant's prompts are told of earlier requests: written from what was said of answers, found by
+ * words, put into a delimited block. Over a store (learn/store.h), which keeps it.
  *
  * Of four kinds of memory one is the engine's: the working one is the cache of keys and values. The others:
  *   EPISODIC    a past request and its answer that was found good
@@ -42,7 +42,7 @@ weft_status weft__memory_new(weft__learn_store *store, weft__memory **out, weft_
 void weft__memory_free(weft__memory **m);
 
 /* Adds one, or with a number changes that; ends a semantic one of the same key that is valid still. Kept when it
- * returns. WEFT_ARGUMENT: a text is empty, too long or no UTF-8, or it ends before it begins; WEFT_LIMIT: the tenant has
+ * returns. WEFT_ARGUMENT: a text is empty, too long or no UTF-8, or it ends before it begins; WEFT_LIMIT: there are
  * WEFT__MEMORY_OF_ONE; and what weft__learn_put_memory says. */
 weft_status weft__memory_put(weft__memory *m, const weft__learn_memory *memory, int64_t *number, weft_error *err);
 /* WEFT_NOT_FOUND, WEFT_BUSY, WEFT_IO. */
@@ -55,8 +55,8 @@ void weft__memory_forget(weft__memory *m, const char *tenant);
  * answers whose question is not known: nothing. *number: of the memory; 0: none. As weft__memory_put. */
 weft_status weft__memory_learn(weft__memory *m, const char *tenant, int64_t event, int64_t *number, weft_error *err);
 
-/* Appends the block for a question, of at most `room` bytes: those of the tenant's memories that are valid at now_ms and
- * share words with it, the best WEFT__MEMORY_FOUND. *n: how many; 0: nothing is appended. */
+/* Appends the block for a question, of at most `room` bytes: those of the tenant's memories that are valid at now_ms
+ * and share words with it, the best WEFT__MEMORY_FOUND. *n: how many; 0: nothing is appended. */
 weft_status weft__memory_block(weft__memory *m, const char *tenant, const char *question, size_t n_question,
                                int64_t now_ms, size_t room, weft__strbuf *out, int *n, weft_error *err);
 

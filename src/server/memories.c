@@ -2,6 +2,7 @@
 /* memories.c: memories over HTTP, and in prompts (memories.h). Workers; a change waits for the store's writer. */
 #include "server/memories.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,10 +20,10 @@ static int64_t unix_ms(void)
 
 /* ---- life ---- */
 
-weft_status weft__server_memories_begin(weft_server *s, weft__learn_store *store, weft_error *err)
+weft_status weft__server_memories_begin(weft_server *s, weft_error *err)
 {
-    s->memory_store = store;
-    return weft__memory_new(store, &s->memories, err);
+    if (s->learn) return weft__memory_new(s->learn, &s->memories, err);
+    return weft_fail(err, WEFT_ARGUMENT, "memories are kept in the folder to learn in, and there is none");
 }
 
 void weft__server_memories_end(weft_server *s)
@@ -51,54 +52,34 @@ static int is_users(const weft__json *message, const char **text, size_t *n)
            weft__json_string(weft__json_get(message, "content"), text, n);
 }
 
-/* The messages, with text in place of the content of message `at`; NULL: no memory. */
-static weft__json *with_text(const weft__json *messages, size_t at, const weft__strbuf *text)
-{
-    weft__json *out = weft__json_new_array();
-    int ok = out != NULL;
-    for (size_t i = 0; ok && i < weft__json_size(messages); i++) {
-        weft__json *m = weft__json_copy(weft__json_at(messages, i));
-        if (m && i == at) ok = weft__json_set(m, "content", weft__json_new_string(text->data, text->len));
-        ok = weft__json_append(out, m) && ok;
-    }
-    if (!ok) weft__json_free(&out);
-    return out;
-}
-
 static int absent(weft__api_error *error, const char *field)
 {
     return weft__api_error_set(error, 501, field,
-                               "this server keeps no memories: it was started without a folder to learn in");
+                               "this server keeps no memories; weft serve --learn DIR --memories does");
 }
 
-int weft__server_memories_join(weft_server *s, const char *tenant, const weft__api_params *params, weft__json **out,
-                               weft__api_error *error)
+int weft__server_memories_block(weft_server *s, const char *tenant, const weft__api_params *params, weft__strbuf *out,
+                                int *n, weft__api_error *error)
 {
-    weft__strbuf block = {0};
     const char *text = NULL;
-    size_t n = 0, at = 0;
-    int n_found = 0;
-    *out = NULL;
+    size_t n_text = 0, at = 0;
+    *n = 0;
     if (!params->memory) return 1;
     if (!s->memories) return absent(error, "memory");
     const size_t n_messages = weft__json_size(params->flat);
-    while (at < n_messages && !is_users(weft__json_at(params->flat, at), &text, &n)) at++;
+    while (at < n_messages && !is_users(weft__json_at(params->flat, at), &text, &n_text)) at++;
+    const size_t before = out->len;
+    if (at < n_messages && before) weft__strbuf_puts(out, "\n\n");
     /* a store that fails costs memories, not answers */
     if (at == n_messages ||
-        weft__memory_block(s->memories, tenant, text, n, unix_ms(), BLOCK_BYTES, &block, &n_found, NULL) || !n_found) {
-        weft__strbuf_free(&block);
-        return 1;
-    }
-    weft__strbuf_puts(&block, "\n\n");
-    weft__strbuf_put(&block, text, n);
-    if (!block.failed) *out = with_text(params->flat, at, &block);
-    weft__strbuf_free(&block);
-    return *out || weft__api_error_set(error, 503, NULL, "no memory for the request");
+        weft__memory_block(s->memories, tenant, text, n_text, unix_ms(), BLOCK_BYTES, out, n, NULL) || !*n)
+        *n = 0, out->len = before;
+    return 1;
 }
 
 /* ---- over HTTP ---- */
 
-static void put_text(weft__strbuf *out, const char *name, const char *text)
+static void put_memory_text(weft__strbuf *out, const char *name, const char *text)
 {
     weft__strbuf_printf(out, ",\"%s\":", name);
     weft__json_write_string(out, text ? text : "", text ? strlen(text) : 0);
@@ -107,10 +88,10 @@ static void put_text(weft__strbuf *out, const char *name, const char *text)
 static void put_memory(weft__strbuf *out, const weft__learn_memory *m)
 {
     weft__strbuf_printf(out, "{\"id\":%lld,\"object\":\"memory\"", (long long)m->number);
-    put_text(out, "kind", m->kind);
-    put_text(out, "key", m->key);
-    put_text(out, "text", m->text);
-    put_text(out, "source", m->source);
+    put_memory_text(out, "kind", m->kind);
+    put_memory_text(out, "key", m->key);
+    put_memory_text(out, "text", m->text);
+    put_memory_text(out, "source", m->source);
     weft__strbuf_printf(
         out, ",\"created_ms\":%lld,\"valid_from_ms\":%lld,\"valid_to_ms\":%lld,\"wins\":%lld,\"losses\":%lld}",
         (long long)m->time_ms, (long long)m->valid_from_ms, (long long)m->valid_to_ms, (long long)m->wins,
@@ -132,17 +113,30 @@ static int set_of_status(weft__api_error *error, weft_status st, const char *mes
     return 0;
 }
 
-static int list(weft_server *s, const weft__server_caller *who, weft__strbuf *out, weft__api_error *error)
+/* Whose they are: the key's or, without keys, those of the argument `user`, as requests name themselves. */
+static int tenant_of_memories(const weft_server *s, const weft__http_request *r, const weft__server_caller *who,
+                              char tenant[64], weft__api_error *error)
+{
+    const char *user = weft__http_query(r, "user");
+    weft_error err = {0};
+    snprintf(tenant, 64, "%s", who->tenant);
+    if (!s->memories) return absent(error, NULL);
+    if (s->wants_keys || !user || !*user) return 1;
+    const weft_status st = weft__server_tenant_of_user(user, tenant, &err);
+    if (st) weft__api_error_of(error, st, err.message);
+    return !st;
+}
+
+static int list(weft_server *s, const char *tenant, weft__strbuf *out, weft__api_error *error)
 {
     weft_error err = {0};
     weft__strbuf_puts(out, "{\"object\":\"list\",\"data\":[");
-    const weft_status st = weft__learn_memories(s->memory_store, who->tenant, list_one, out, &err);
+    const weft_status st = weft__learn_memories(s->learn, tenant, list_one, out, &err);
     weft__strbuf_puts(out, "]}");
     return !st || set_of_status(error, st, err.message);
 }
 
-static int put(weft_server *s, weft__http_request *r, const weft__server_caller *who, weft__strbuf *out,
-               weft__api_error *error)
+static int put_one(weft_server *s, weft__http_request *r, const char *tenant, weft__strbuf *out, weft__api_error *error)
 {
     weft__api_params a = {0};
     weft_error err = {0};
@@ -151,7 +145,7 @@ static int put(weft_server *s, weft__http_request *r, const weft__server_caller 
     int ok = weft__api_params_parse(&weft__api_table_memories, 1, body, n, &a, error);
     const int64_t now = unix_ms();
     weft__learn_memory m = {.number = a.memory_id,
-                            .tenant = who->tenant,
+                            .tenant = tenant,
                             .kind = a.memory_kind,
                             .key = a.memory_key ? a.memory_key : "",
                             .text = a.memory_text,
@@ -168,31 +162,40 @@ static int put(weft_server *s, weft__http_request *r, const weft__server_caller 
     return ok;
 }
 
-/* Whose memories: a caller without a key has those of nobody in particular, which others on this machine see, too. */
 void weft__server_memories_endpoint(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
     weft__api_error error = {0};
-    if (!s->memories) absent(&error, NULL);
-    else if (!strcmp(weft__http_method(r), "POST")) put(s, r, who, &out, &error);
-    else list(s, who, &out, &error);
+    char tenant[64];
+    if (tenant_of_memories(s, r, who, tenant, &error) && weft__server_disk_enter(s, r, NULL, &error)) {
+        if (!strcmp(weft__http_method(r), "POST")) put_one(s, r, tenant, &out, &error);
+        else list(s, tenant, &out, &error);
+        weft__server_disk_leave(s, r);
+    }
     weft__server_reply_end(r, &out, &error);
+}
+
+static void drop(weft_server *s, const char *tenant, int64_t number, weft__strbuf *out, weft__api_error *error)
+{
+    weft_error err = {0};
+    const weft_status st = weft__memory_drop(s->memories, tenant, number, &err);
+    if (st) set_of_status(error, st, err.message);
+    else weft__strbuf_printf(out, "{\"id\":%lld,\"object\":\"memory\",\"deleted\":true}", (long long)number);
 }
 
 void weft__server_memories_one(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
     weft__api_error error = {0};
-    weft_error err = {0};
+    char tenant[64];
     const char *part = weft__http_path(r) + strlen("/v1/memories/");
     const size_t n = strlen(part);
     const int64_t number = n && n < 16 && strspn(part, "0123456789") == n ? strtoll(part, NULL, 10) : 0;
-    if (!s->memories) absent(&error, NULL);
-    else if (!number) weft__api_error_set(&error, 404, NULL, "there is no memory of that id");
-    else {
-        const weft_status st = weft__memory_drop(s->memories, who->tenant, number, &err);
-        if (st) set_of_status(&error, st, err.message);
-        else weft__strbuf_printf(&out, "{\"id\":%lld,\"object\":\"memory\",\"deleted\":true}", (long long)number);
+    int ok = tenant_of_memories(s, r, who, tenant, &error);
+    if (ok && !number) ok = weft__api_error_set(&error, 404, NULL, "there is no memory of that id");
+    if (ok && weft__server_disk_enter(s, r, NULL, &error)) {
+        drop(s, tenant, number, &out, &error);
+        weft__server_disk_leave(s, r);
     }
     weft__server_reply_end(r, &out, &error);
 }

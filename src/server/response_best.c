@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "quality/quality.h"
 #include "server/response.h"
+#include "server/routes.h"
 #include "text/regex/regex.h"
 
 enum { AGAIN_MOST = 1 << 20 /* bytes of a request that may be asked for again: it is kept beside the client's own */ };

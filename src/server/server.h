@@ -381,6 +381,7 @@ struct weft_server {
     weft__server_metrics_file metrics_file;
     weft__server_resident resident;
     struct weft__server_router *router; /* NULL: none */
+    struct weft__memory *memories;      /* NULL: none are kept */
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;
@@ -572,24 +573,6 @@ void weft__server_adapters_forget(weft__server_model *m);
 void weft__server_adapters_endpoint(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_load(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_unload(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
-
-/* ---- page.c ---- */
-/* / and /page/{file} */
-void weft__server_page(weft_server *s, weft__http_request *r, const weft__server_caller *who);
-
-/* ---- routes (routes.c) ---- */
-void weft__server_route(void *server, weft__http_request *r);
-/* A chat's request, of a model that is held meanwhile. */
-void weft__server_routes_chat(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
-/* 0: the sender of this head will be refused for want of a key, whatever the body. Any thread. */
-int weft__server_admit(void *server, const weft__http_request *r, char client[WEFT__HTTP_CLIENT]);
-/* docs/openapi.json, as it was when this was built (cmake/embed.cmake). */
-extern const char weft__server_openapi[];
-extern const size_t weft__server_openapi_n;
-/* For counters: an index in [0, WEFT__SERVER_ROUTES_MAX), and the path as the table spells it ("/slots/{id_slot}"); the
- * last is "other", and NULL stands behind it. */
-int weft__server_route_index(const char *path);
-const char *weft__server_route_at(int index);
 
 /* ---- the request log (log.c) ---- */
 /* NULL: there is none; "-": stderr. WEFT_IO, WEFT_LIMIT, WEFT_NO_MEMORY. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* memory.c: what a question finds are its tenant's own memories that are valid then, as data between two lines that none
- * of them can spell; prompts with the same ones begin alike; corrections become facts that end older ones, checks cases,
+/* memories.c: what a question finds are its tenant's own memories that are valid then, as data between two lines that
+ * none can spell; prompts with the same ones begin alike; corrections become facts that end older ones, checks cases,
  * and polarity alone a past request; what is dropped, corrected or forgotten is found no more. */
 #include "fixture.h"
 
