@@ -72,7 +72,10 @@ enum weft_train_loss {
     WEFT_TRAIN_GRPO = 5,
     WEFT_TRAIN_DR_GRPO = 6, /* the same without dividing by lengths and deviations */
     /* KL(teacher || adapter) over the teacher's likeliest tokens, at every token that is learned */
-    WEFT_TRAIN_DISTILL = 7
+    WEFT_TRAIN_DISTILL = 7,
+    /* of records of texts: a query's embedding comes nearer to that of what belongs to it than to those of the batch's
+     * other texts, hard negatives among them (beta: the temperature) */
+    WEFT_TRAIN_INFONCE = 8
 };
 
 enum weft_train_kind {
@@ -212,7 +215,8 @@ typedef struct weft_train_params {
     float anchor;
     float l2_sp;    /* draws parameters back to where they began, times the rate, as decay does to 0; 0: none */
     float norm_cap; /* the norm of an adapter's B A at most so many times that of the matrix it changes; 0: any */
-    /* REWARD: the smaller, the more the best answers count; 0: 1. GRPO: weight of KL(adapter || base); 0: none */
+    /* REWARD: the smaller, the more the best answers count; 0: 1. GRPO: weight of KL(adapter || base); 0: none.
+     * INFONCE: cosines are divided by it; 0: 0.05 */
     float beta;
     float reward_min; /* FILTERED */
     /* GRPO: answers to a prompt (8), prompts of a batch at most (8), tokens of an answer at most (64) */

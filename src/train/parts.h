@@ -128,12 +128,15 @@ struct weft__trainer {
     float *base_logp, *base_hidden, *base_logits, *base_exps;
     weft__loss_pair *pair_sums; /* [pairs] */
     int32_t *likeliest;         /* [W] tokens */
+    void *
+        embedded; /* embed.c: embeddings of a batch's texts and what belongs to them; NULL until a loss asks for them */
+    size_t embedded_room;
     double flops;
 
     /* since the last step */
     double total_weight;
     int64_t n_added;
-    int kind; /* 0 nothing, 1 rows, 2 pairs */
+    int kind; /* 0 nothing, 1 rows, 2 pairs, 3 texts */
     int64_t step;
     double *partial; /* sums of squares of parts of the gradients */
 };

@@ -107,14 +107,23 @@ typedef struct weft__train_batch {
     /* What the batch adds to that by which a step divides; 0: the sum of |weight|, of rows with an anchor alone 1; or
      * the number of pairs */
     double count;
+    /* [segments] of contrasts: which record a text is of, rising from 0 in steps of 1. The first text of a record is
+     * its query, the second what belongs to it, and all others what does not (hard negatives) */
+    const int32_t *group;
 } weft__train_batch;
 
-enum weft__loss_number { WEFT__LOSS_LIKELIHOOD = 0, WEFT__LOSS_POLICY = 1, WEFT__LOSS_PREFERENCE = 2 };
+enum weft__loss_number {
+    WEFT__LOSS_LIKELIHOOD = 0,
+    WEFT__LOSS_POLICY = 1,
+    WEFT__LOSS_PREFERENCE = 2,
+    WEFT__LOSS_CONTRAST = 3
+};
 
 /* What is minimised (loss.h has the formulas). */
 typedef struct weft__train_objective {
-    int32_t kind;              /* weft__loss_number */
-    float beta;                /* preference: how near to the base; policy: weight of KL(this || base) */
+    int32_t kind; /* weft__loss_number */
+    /* preference: how near to the base; policy: weight of KL(this || base); contrast: the temperature */
+    float beta;
     float smoothing;           /* preference: share of the labels that are taken to be wrong */
     float chosen;              /* preference: weight of the chosen answer's own likelihood */
     float clip_low, clip_high; /* policy */
@@ -133,6 +142,7 @@ typedef struct weft__train_loss {
     /* Pairs. margin: sum of (log p / p_ref of the chosen) - (log p / p_ref of the rejected); chosen and rejected: sums
      * of the answers' log p */
     int64_t n_pairs, n_better; /* better: a margin above 0 */
+    /* (contrasts: of records; a margin is what the cosine of the right text is more than that of the next best) */
     double margin, chosen, rejected;
 } weft__train_loss;
 

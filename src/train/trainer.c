@@ -168,6 +168,7 @@ void weft__trainer_destroy(weft__trainer **pt)
     weft__trainer *t = pt ? *pt : NULL;
     if (!t) return;
     weft__train_multiplier_destroy(&t->x);
+    weft__free(t->embedded);
     for (size_t i = t->n_blocks; i-- > 0;) weft__free(t->blocks[i]);
     weft__free(t->blocks);
     weft_buffer_release(&t->arena);

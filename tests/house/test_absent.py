@@ -108,7 +108,7 @@ class Absent(unittest.TestCase):
 
 
 class Alone(unittest.TestCase):
-    """Each of hub, server and weft.yaml may be left out alone: the others are there and work."""
+    """Each of hub, server, weft.yaml and the store may be left out alone: the others are there and work."""
 
     def built(self, option):
         folder = os.path.join(ROOT, "build-no-" + option.lower())
@@ -159,6 +159,17 @@ class Alone(unittest.TestCase):
             self.assertIn("exact_match", run(weft, "eval", "task", model, asked, "--chat", "-n", 8).stdout)
             run(weft, "adapter", "train", model, "--data", asked, "--out", out, "--steps", 1, "--save-every", 0)
             self.assertTrue(os.path.exists(os.path.join(out, "adapter.gguf")))
+
+    def test_without_the_store_it_serves_and_keeps_nothing(self):
+        weft = self.built("LEARN")
+        with tempfile.TemporaryDirectory() as folder:
+            learned = os.path.join(folder, "learned")
+            said = run(weft, "serve", "models/alderbrook.gguf", "--port", "0", "--learn", learned, ok=False).stderr
+            self.assertRegex(said, "-DWEFT_LEARN=ON, which needs libsqlite3")
+            self.assertFalse(os.path.exists(learned))
+            self.assertRegex(run(weft, "learn", "status", folder, ok=False).stderr, "-DWEFT_LEARN=ON")
+        self.assertRegex(run(weft, "--help").stdout, "not in this build: learn .*-DWEFT_LEARN=ON")
+        self.assertNotRegex(run("ldd", weft).stdout, "sqlite")
 
     def test_without_the_server_it_has_a_cache_of_models(self):
         weft = self.built("SERVER")
