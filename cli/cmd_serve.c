@@ -168,6 +168,8 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->path = path;
     o->server.max_body = (uint64_t)o->max_mb << 20;
     o->server.shift = o->overflow && !strcmp(o->overflow, "shift");
+    o->server.learn_bytes = (uint64_t)o->learn_mb << 20;
+    o->server.log_sync = !strcmp(o->log_sync, "none") ? 1 : !strcmp(o->log_sync, "each") ? 2 : 0;
     o->server.api_keys = o->keys.items;
     o->server.admin_keys = o->admins.items;
     o->server.proxies = o->proxies.items;
@@ -217,7 +219,12 @@ static int writes_over_input(const struct serve_options *o, const char *model)
 }
 
 /* What the options fill in: its address is known to the table. */
-static struct serve_options given = {.kv_type = "f16", .adapter_type = "auto", .spec = "auto", .swap = "auto"}, common;
+static struct serve_options given = {.kv_type = "f16",
+                                     .adapter_type = "auto",
+                                     .spec = "auto",
+                                     .swap = "auto",
+                                     .log_sync = "batch"},
+                            common;
 
 static const option_spec OPTIONS[] = {
     {"config", 0, OPT_TEXT, &given.config_file, "FILE",
@@ -298,6 +305,8 @@ static const option_spec OPTIONS[] = {
      "linucb, thompson; baselines: beta, uniform, first (linucb)", 0, 0, NULL, "linucb thompson beta uniform first"},
     {"route-cost", 0, OPT_DOUBLE, &given.server.route_cost, "W",
      "what a COST of 1 takes from a reward, which is 0 to 1 (0)", 0, 1000, NULL},
+    {"memories", 0, OPT_FLAG, &given.server.memories, NULL,
+     "with --learn: what is said of answers becomes memories, which chats may ask for", 0, 0, NULL},
     {"lock", 0, OPT_FLAG, &given.engine.lock_memory, NULL,
      "weights and pages stay in memory (mlock), as far as RLIMIT_MEMLOCK allows it", 0, 0, NULL},
     {"isolate-tenants", 0, OPT_FLAG, &given.engine.isolate_tenants, NULL, "prefixes are shared within one API key only",
@@ -317,6 +326,17 @@ static const option_spec OPTIONS[] = {
     {"otlp", 0, OPT_TEXT, &given.server.otlp_url, "URL",
      "of an OpenTelemetry collector (JSON over HTTP): gets a span per request and one per phase", 0, 0, NULL, NULL,
      serve_check_url},
+    {"learn", 0, OPT_TEXT, &given.server.learn_dir, "DIR",
+     "keeps answers and feedback there, with a witness log of both; a caller's corrections enter its prompts "
+     "(nothing is kept)",
+     0, 0, NULL},
+    {"learn-days", 0, OPT_INT, &given.server.learn_days, "N", "how long they stay (for ever)", 1, 36500, NULL},
+    {"learn-mb", 0, OPT_INT, &given.learn_mb, "MB", "of one caller at most, the oldest go (no limit)", 1, 1 << 30,
+     NULL},
+    {"feedback-per-hour", 0, OPT_INT, &given.server.feedback_per_hour, "N", "of one caller (600)", 1, 1000000, NULL},
+    {"log-sync", 0, OPT_TEXT, &given.log_sync, "WHEN",
+     "what is kept is on the disk: none: when the system likes, batch: after 100 records or a second, each (batch)", 0,
+     0, NULL, "none batch each"},
     {"trace", 0, OPT_TEXT, &given.engine.trace, "FILE", "a Chrome trace of steps", 0, 0, NULL},
     {"max-connections", 0, OPT_INT, &given.server.max_connections, "N", "(512)", 1, 65536, NULL},
     {"max-per-ip", 0, OPT_INT, &given.server.max_per_ip, "N", "connections of one address (a quarter of them)", 1,

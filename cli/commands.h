@@ -11,6 +11,8 @@ int cmd_run(int argc, char **argv);
 int cmd_chat(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_key(int argc, char **argv);
+int cmd_learn(int argc, char **argv);
+int cmd_log(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_tokenize(int argc, char **argv);

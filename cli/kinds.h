@@ -34,7 +34,7 @@ typedef void kind_visitor(const command_kind *k, const command_spec *spec, void 
 /* Each command and each kind, in order; those that this build is without have no table and are left out. */
 void kinds_visit(const kind_list *list, kind_visitor *visit, void *arg);
 
-/* cmd_adapter.c, cmd_eval.c, main.c */
-extern const kind_list ADAPTER_KINDS, EVAL_KINDS, KEY_KINDS, COMMANDS;
+/* cmd_adapter.c, cmd_eval.c, cmd_key.c, cmd_learn.c, cmd_log.c, main.c */
+extern const kind_list ADAPTER_KINDS, EVAL_KINDS, KEY_KINDS, LEARN_KINDS, LOG_KINDS, COMMANDS;
 
 #endif

@@ -20,6 +20,8 @@ static const command_kind ITEMS[] = {
     {"chat", "a conversation with a model", cmd_chat, NULL, 0},
     {"compare", "one prompt under several adapters, in one batch", cmd_compare, NULL, 0},
     {"serve", "a model over HTTP, for many at once", cmd_serve, NULL, !WEFT_WITH_SERVER},
+    {"learn", "what a server keeps to learn from", cmd_learn, &LEARN_KINDS, !WEFT_WITH_LEARN},
+    {"log", "the witness log of it", cmd_log, &LOG_KINDS, 0},
     {"key", "keys of a server, and what it keeps of them", cmd_key, &KEY_KINDS, 0},
     {"top", "what a running server does", cmd_top, NULL, !WEFT_WITH_HUB},
     {"info", "what a model file holds: metadata, tensors, sizes", cmd_info, NULL, 0},
@@ -61,7 +63,9 @@ static void usage(FILE *f)
         fprintf(f, "\nnot in this build: pull, push, list, rm and top (-DWEFT_HUB=ON, which needs libcurl)\n");
     if (!WEFT_WITH_SERVER) fprintf(f, "\nnot in this build: serve (-DWEFT_SERVER=ON)\n");
     else if (!WEFT_WITH_CONFIG)
-        fprintf(f, "\nnot in this build: weft.yaml of weft serve (-DWEFT_CONFIG=ON, which needs libyaml)\n");
+        fprintf(f, "\nnot in this build: weft.yaml of weft serve, stages of weft train, task files of weft eval in "
+                   "YAML (-DWEFT_CONFIG=ON, which needs libyaml)\n");
+    if (!WEFT_WITH_LEARN) fprintf(f, "\nnot in this build: learn (-DWEFT_LEARN=ON, which needs libsqlite3)\n");
     fprintf(f, "\n'weft COMMAND --help' and 'weft help COMMAND' explain each.\n\nEnvironment: %s", ENVIRONMENT);
 }
 

@@ -12,8 +12,9 @@
 
 struct serve_options {
     const char *path; /* the model's */
-    int32_t threads, max_mb, adapter_mb, store_mb, swap_mb, kv_tokens;
-    const char *kv_type, *kv_types, *adapter_type, *spec, *draft, *swap, *template_file, *config_file, *overflow;
+    int32_t threads, max_mb, adapter_mb, store_mb, swap_mb, learn_mb, kv_tokens;
+    const char *kv_type, *kv_types, *adapter_type, *spec, *draft, *swap, *template_file, *config_file, *overflow,
+        *log_sync;
     int check;
     weft__config *config;
     struct text_list keys, admins, proxies, origins, hosts, aliases, adapters, folders, models, pins, route;

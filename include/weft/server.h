@@ -114,6 +114,14 @@ typedef struct weft_server_params {
      * and with which parameters its engine was made; borrowed for the call. NULL: nobody is told */
     void (*model_loaded)(void *arg, const char *name, const weft_model *model, const weft_engine_params *engine);
     void *loaded_arg;
+    /* folder in which answers, feedback, and a witness log of both are kept, for the callers' own corrections to enter
+     * their prompts, and to be exported; made where it is not there. NULL: nothing is kept */
+    const char *learn_dir;
+    uint64_t learn_bytes;      /* of what is kept of one caller: the oldest go beyond it; 0: no limit */
+    int32_t learn_days;        /* older records go; 0: none for that */
+    int32_t feedback_per_hour; /* of one caller: 600 */
+    int32_t log_sync;          /* what is kept is on the disk after each batch: 0; when the system likes: 1; each: 2 */
+    int32_t memories; /* 1: what is said of answers becomes memories for chats that ask for them; with learn_dir */
     /* arms of the model `auto`: names of models, adapters or presets, with =COST (0 to 1) behind them where they have
      * one; the first answers until there is feedback. NULL: there is no model `auto` */
     const char *const *route;
@@ -128,7 +136,7 @@ WEFT_API void weft_server_params_init(weft_server_params *params, uint32_t size)
 /* model and engine: what requests mean that name no model; it stays. NULL, both: each request names one of sources.
  * Fails with WEFT_IO (address, files), WEFT_ARGUMENT (parameters, by name; an adapter of the engine that is called
  * as the model is), what weft_chat_open says of a chat_template, WEFT_UNSUPPORTED (TLS; a model without tokenizer),
- * WEFT_LIMIT, WEFT_NO_MEMORY. */
+ * WEFT_LIMIT, WEFT_NO_MEMORY; of learn_dir: WEFT_BUSY (another process has it), WEFT_FORMAT (it is not whole). */
 WEFT_API weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *params,
                                      weft_server **out, weft_error *err);
 /* "http://127.0.0.1:8080"; lives with the server. */

@@ -47,6 +47,12 @@ if TYPE_CHECKING:
         metrics_file: Path
         metrics_every_s: int
         shift: bool
+        learn_dir: Path
+        learn_bytes: int
+        learn_days: int
+        feedback_per_hour: int
+        log_sync: int
+        memories: bool
         route: Sequence[str]
         route_by: str
         route_cost: float

@@ -84,7 +84,8 @@
 
 /* Sampling as OpenAI names and bounds it, and the fields that other servers of its dialect add. */
 #define OPENAI_SAMPLING                                                                                                \
-    INT("n", n, 1, 1, WEFT__API_MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),  \
+    INT("n", n, 1, 1, WEFT__API_MAX_N), INT("n_best", n_best, 1, 1, WEFT__API_MAX_N),                                  \
+        NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),                                  \
         NUMBER("presence_penalty", presence_penalty, 0, -2, 2),                                                        \
         NUMBER("frequency_penalty", frequency_penalty, 0, -2, 2),                                                      \
         {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -0x1p63, 0x1p63, NULL, weft__api_read_seed},                      \
@@ -92,10 +93,11 @@
         READ("stop", TEXTS, weft__api_read_stop), BOOL("stream", stream, 0),                                           \
         READ("stream_options", "object", weft__api_read_stream_options),                                               \
         READ("response_format", "object", weft__api_read_response_format), VLLM_FORMS, STRING("user", user, MAX_NAME), \
-        STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, -1, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),        \
-        NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100), BOOL("ignore_eos", ignore_end, 0),                 \
-        BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR),                                \
-        BOOL("grammar_lazy", grammar_lazy, 0), READ("grammar_triggers", TRIGGERS, weft__api_read_triggers),            \
+        BOOL("store", store, 1), STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, -1, MAX_INT),                \
+        NUMBER("min_p", min_p, 0, 0, 1), NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100),                   \
+        BOOL("ignore_eos", ignore_end, 0), BOOL("cache_prompt", cache_prompt, 1),                                      \
+        STRING("grammar", grammar, MAX_GRAMMAR), BOOL("grammar_lazy", grammar_lazy, 0),                                \
+        READ("grammar_triggers", TRIGGERS, weft__api_read_triggers),                                                   \
         READ("lora", LORAS, weft__api_read_adapter_scales), INT("priority", priority, 0, -8, 0),                       \
         INT("timeout_ms", timeout_ms, 0, 0, WEFT__API_TIMEOUT_MAX), KEEP_ALIVE, OVERFLOW, KV_TYPE, SPECULATIVE
 
@@ -123,11 +125,14 @@ static const weft__api_field chat_fields[] = {
     INT("reasoning_budget_tokens", thinking_budget, -1, -1, MAX_INT),
     BOOL("parallel_tool_calls", tools.parallel, 1),
     BOOL("parse_tool_calls", tools.parsed, 1),
+    BOOL("memory", memory, 0),
+    STRING("verify", verify, 4096),
+    STRING("verify_message", verify_message, 2000),
+    INT("retries", retries, 0, 0, 8),
     READ("modalities", "array of strings", weft__api_read_modalities),
     EMPTY("audio"),
     READ("prediction", "object with type and content", weft__api_read_prediction),
     EMPTY("web_search_options"),
-    NOTE("store"),
     NOTE("metadata"),
     NOTE("service_tier"),
     NOTE("safety_identifier"),
@@ -190,6 +195,7 @@ static const weft__api_field completion_fields[] = {
     VLLM_FORMS,
     INT("id_slot", id_slot, -1, -1, 65535),
     STRING("user", user, MAX_NAME),
+    BOOL("store", store, 1),
     STRING("model", model, MAX_NAME),
     INT("priority", priority, 0, -8, 0),
     INT("timeout_ms", timeout_ms, 0, 0, WEFT__API_TIMEOUT_MAX),
@@ -274,6 +280,16 @@ static const weft__api_field model_fields[] = {
     END,
 };
 
+static const weft__api_field memories_fields[] = {
+    INT("id", memory_id, 0, 0, MAX_INT),
+    {"kind", WEFT__FIELD_STRING, 1, AT(memory_kind), NONE, 0, 16, NULL, NULL},
+    STRING("key", memory_key, 1023),
+    {"text", WEFT__FIELD_STRING, 1, AT(memory_text), NONE, 0, 4096, NULL, NULL},
+    INT("valid_from_ms", valid_from_ms, 0, 0, 0x1p53),
+    INT("valid_to_ms", valid_to_ms, 0, 0, 0x1p53),
+    END,
+};
+
 /* What an answer is held to. */
 static const char *const constraints[] = {"grammar",     "json_schema",  "response_format", "structured_outputs",
                                           "guided_json", "guided_regex", "guided_choice",   "guided_grammar",
@@ -320,12 +336,12 @@ const weft__api_table weft__api_table_unload_adapter = {"unload_lora_adapter", "
 const weft__api_table weft__api_table_load_model = {"load_model", "/models/load", 0, model_fields, NULL};
 const weft__api_table weft__api_table_unload_model = {"unload_model", "/models/unload", 0, model_fields, NULL};
 
+const weft__api_table weft__api_table_memories = {"memories", "/v1/memories", 1, memories_fields, NULL};
+
 const weft__api_table *const weft__api_tables[] = {
-    &weft__api_table_chat,           &weft__api_table_completions,
-    &weft__api_table_embeddings,     &weft__api_table_completion,
-    &weft__api_table_tokenize,       &weft__api_table_detokenize,
-    &weft__api_table_apply_template, &weft__api_table_embedding,
-    &weft__api_table_slot,           &weft__api_table_load_adapter,
-    &weft__api_table_unload_adapter, &weft__api_table_load_model,
-    &weft__api_table_unload_model,   NULL,
+    &weft__api_table_chat,           &weft__api_table_completions,    &weft__api_table_embeddings,
+    &weft__api_table_completion,     &weft__api_table_tokenize,       &weft__api_table_detokenize,
+    &weft__api_table_apply_template, &weft__api_table_embedding,      &weft__api_table_slot,
+    &weft__api_table_load_adapter,   &weft__api_table_unload_adapter, &weft__api_table_load_model,
+    &weft__api_table_unload_model,   &weft__api_table_memories,       NULL,
 };

@@ -17,6 +17,7 @@ void weft__api_prompts_free(weft__api_prompts *p)
     }
     weft__free(p->items);
     weft_chat_prompt_free(&p->chat);
+    weft__free(p->source);
     *p = (weft__api_prompts){0};
 }
 

@@ -31,6 +31,8 @@ typedef struct weft__api_prompts {
     size_t n;
     weft_chat_prompt *chat; /* owned: what the one prompt of a chat was before it was made tokens; else NULL */
     uint64_t template_ns, tokenizer_ns; /* that went to both */
+    char *source;                       /* owned: what was asked, as JSON, where that is kept (server/learn.h) */
+    int32_t n_notes;                    /* corrections that stand in it */
 } weft__api_prompts;
 
 void weft__api_prompts_free(weft__api_prompts *prompts);

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "server/router.h"
+#include "server/learn.h"
 #include "server/models.h"
+#include "server/router.h"
+#include "server/routes.h"
 #include "server/rules.h"
 
 static const double token_bounds[] = {0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 5};
@@ -481,6 +483,7 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
     counter(out, "weft_traces_sent_total", "Requests whose spans a collector took.", n_sent);
     counter(out, "weft_traces_dropped_total", "Requests whose spans were dropped: it did not, or not in time.",
             n_dropped);
+    weft__server_learn_metrics(s, out);
     counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.",
             weft__server_log_lost(s));
     gauge(out, "weft_memory_blocks",

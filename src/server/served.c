@@ -96,6 +96,7 @@ static weft_status learn(weft__server_model *m, weft_error *err)
     weft_engine_stats stats = {.size = sizeof stats};
     m->info.size = sizeof m->info;
     weft_status st = weft_model_describe(m->model, &m->info, err);
+    if (!st && m->server->learn) weft_model_fingerprint(m->model, m->fingerprint);
     if (st) return st;
     m->prompt_model.tokenizer = weft_model_tokenizer(m->model);
     if (!m->prompt_model.tokenizer)

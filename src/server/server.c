@@ -17,9 +17,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/params.h"
+#include "server/memories.h"
 #include "server/models.h"
 #include "server/response.h"
 #include "server/router.h"
+#include "server/routes.h"
 #include "server/rules.h"
 
 void(weft_server_params_default)(weft_server_params *p)
@@ -131,6 +133,9 @@ static weft_status check_params(const weft_server_params *p, weft_error *err)
                   {"ping_s", p->ping_s, 86400},
                   {"drain_s", p->drain_s, 86400},
                   {"metrics_every_s", p->metrics_every_s, 86400},
+                  {"learn_days", p->learn_days, 36500},
+                  {"feedback_per_hour", p->feedback_per_hour, 1000000},
+                  {"log_sync", p->log_sync, WEFT__LEARN_SYNC_EACH},
                   {"n_sources", p->n_sources, 65536},
                   {"idle_unload_s", p->idle_unload_s, 31536000}};
     if (p->port < -1 || p->port > 65535)
@@ -380,6 +385,14 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->stop_fd < 0 || s->reload_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
     if (!st) st = read_keys(s, p, err);
+    if (!st && p->learn_dir)
+        st = weft__learn_open(&(weft__learn_options){.dir = p->learn_dir,
+                                                     .max_age_s = (int64_t)p->learn_days * 86400,
+                                                     .max_bytes = p->learn_bytes,
+                                                     .events_per_hour = p->feedback_per_hour,
+                                                     .sync = (weft__learn_sync)p->log_sync},
+                              &s->learn, err);
+    if (!st && p->memories) st = weft__server_memories_begin(s, err);
     if (!st) st = begin_models(s, model, engine, p, err);
     if (!st) st = weft__server_strings_copy(p->cors_origins, &s->origins, err);
     if (!st) st = weft__server_strings_copy(p->allow_hosts, &s->hosts, err);
@@ -463,6 +476,8 @@ void weft_server_free(weft_server **p)
     weft__server_answers_end(&s->answers);
     weft__server_metrics_file_end(s);
     weft__server_traces_free(&s->traces);
+    weft__server_memories_end(s);
+    weft__learn_close(&s->learn);
     weft__server_log_end(s);
     weft__server_loader_end(s);
     weft__server_router_end(s);

@@ -17,6 +17,7 @@
 #include "api/prompts.h"
 #include "http/http.h"
 #include "http/turns.h"
+#include "learn/store.h"
 #include "server/grammar_cache.h"
 #include "server/limits.h"
 #include "server/reply.h"
@@ -52,6 +53,12 @@ typedef struct weft__server_caller {
         char model[WEFT__API_ADAPTER_NAME]; /* that is meant instead of what the body names; "": that */
         char id[32];                        /* of the answer, behind its form's prefix; "": it gets one */
     } routed;                               /* by router.c */
+    struct {
+        const char *body; /* [n], instead of the request's own; NULL: that */
+        size_t n;
+        int n_done;      /* attempts before */
+        int64_t n_spent; /* their tokens */
+    } again;             /* by response_best.c */
 } weft__server_caller;
 
 weft_status weft__server_keys_add(weft__server_keys *keys, const char *key, int is_admin, weft_error *err);
@@ -117,7 +124,7 @@ typedef struct weft__server_histogram {
 /* Seconds. */
 void weft__server_histogram_add(weft__server_histogram *h, double seconds);
 
-enum { WEFT__SERVER_ROUTES_MAX = 32, WEFT__SERVER_STATUSES_MAX = 24 };
+enum { WEFT__SERVER_ROUTES_MAX = 64, WEFT__SERVER_STATUSES_MAX = 24 };
 /* Of a model. */
 typedef struct weft__server_metrics {
     /* these move with every step, and so do the next four */
@@ -296,6 +303,7 @@ typedef struct weft__server_model {
     int32_t n_vocab, n_slots, max_requests;
     char bos[64], eos[64];
     weft_model_info info;
+    char fingerprint[33]; /* where answers are kept */
     weft__server_slots slots;
     weft__server_grammar_cache grammar_cache;
     weft__server_events events;
@@ -369,9 +377,11 @@ struct weft_server {
     int add_adapters;             /* those of folders for adapters, by their names */
     struct weft__server_log *log; /* NULL: none */
     weft__server_traces *traces;  /* NULL: none are sent */
+    weft__learn_store *learn;     /* NULL: nothing is kept to learn from */
     weft__server_metrics_file metrics_file;
     weft__server_resident resident;
     struct weft__server_router *router; /* NULL: none */
+    struct weft__memory *memories;      /* NULL: none are kept */
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;
@@ -409,6 +419,9 @@ typedef struct weft__server_choice {
     int32_t n_prompt;
     int32_t drafted[WEFT_DRAFTERS], accepted[WEFT_DRAFTERS];
     double queue_ms;
+    struct weft__server_kept_token *kept; /* [n_kept], where answers are kept to learn from (learn.c) */
+    size_t n_kept, cap_kept;
+    int kept_failed, is_kept; /* there was no memory for one; the answer was handed over */
 } weft__server_choice;
 
 /* ---- count.c: what a choice adds to the counters, as events are told; at its now_ns ---- */
@@ -457,7 +470,15 @@ struct weft__server_response {
     size_t usage_place;                                 /* of these; of events.c */
     int keep_entries;
     int embedding;
-    weft__strbuf scratch; /* of events.c, and when all have finished of the thread that answers */
+    struct weft__server_learning {
+        int on; /* its answers are kept */
+        int64_t began_ms, version;
+        char content[33]; /* of its adapter; "": none, several, or not known */
+    } learn;
+    struct weft__regex *verifier; /* that an answer must match; NULL: none */
+    weft__server_caller *who;     /* [1], where it may be asked for again; its rules are the response's */
+    weft__strbuf asked;           /* the body, likewise */
+    weft__strbuf scratch;         /* of events.c, and when all have finished of the thread that answers */
 };
 
 /* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: whose share of the engine's
@@ -546,22 +567,6 @@ void weft__server_adapters_forget(weft__server_model *m);
 void weft__server_adapters_endpoint(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_load(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_unload(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
-
-/* ---- page.c ---- */
-/* / and /page/{file} */
-void weft__server_page(weft_server *s, weft__http_request *r, const weft__server_caller *who);
-
-/* ---- routes (routes.c) ---- */
-void weft__server_route(void *server, weft__http_request *r);
-/* 0: the sender of this head will be refused for want of a key, whatever the body. Any thread. */
-int weft__server_admit(void *server, const weft__http_request *r, char client[WEFT__HTTP_CLIENT]);
-/* docs/openapi.json, as it was when this was built (cmake/embed.cmake). */
-extern const char weft__server_openapi[];
-extern const size_t weft__server_openapi_n;
-/* For counters: an index in [0, WEFT__SERVER_ROUTES_MAX), and the path as the table spells it ("/slots/{id_slot}"); the
- * last is "other", and NULL stands behind it. */
-int weft__server_route_index(const char *path);
-const char *weft__server_route_at(int index);
 
 /* ---- the request log (log.c) ---- */
 /* NULL: there is none; "-": stderr. WEFT_IO, WEFT_LIMIT, WEFT_NO_MEMORY. */

@@ -15,6 +15,7 @@
 #include "api/fields.h"
 #include "server/server.h"
 #include "weft/server.h"
+#include "server/routes.h"
 
 static weft_server *server;
 
@@ -64,7 +65,10 @@ static int set_number(weft_server_params *p, const char *name, const char *value
                {"queue", &max_queue},
                {"without-model", &without_model},
                {"ctx", &n_ctx},
-               {"no-page", &p->no_page}};
+               {"no-page", &p->no_page},
+               {"feedback-per-hour", &p->feedback_per_hour},
+               {"log-sync", &p->log_sync},
+               {"memories", &p->memories}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = atoi(value), 1;
     return 0;
@@ -72,11 +76,12 @@ static int set_number(weft_server_params *p, const char *name, const char *value
 
 static int set_size(weft_server_params *p, const char *name, const char *value)
 {
-    uint64_t *to = !strcmp(name, "body")     ? &p->max_body
-                   : !strcmp(name, "head")   ? &p->max_head
-                   : !strcmp(name, "buffer") ? &p->max_buffer
-                   : !strcmp(name, "memory") ? &p->memory
-                                             : NULL;
+    uint64_t *to = !strcmp(name, "body")          ? &p->max_body
+                   : !strcmp(name, "head")        ? &p->max_head
+                   : !strcmp(name, "buffer")      ? &p->max_buffer
+                   : !strcmp(name, "memory")      ? &p->memory
+                   : !strcmp(name, "learn-bytes") ? &p->learn_bytes
+                                                  : NULL;
     if (to) *to = strtoull(value, NULL, 10);
     return to != NULL;
 }
@@ -98,6 +103,7 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
                {"adapter-dir", &p->adapter_dir},
                {"config", &p->config_file},
                {"metrics-file", &p->metrics_file},
+               {"learn", &p->learn_dir},
                {"route-by", &p->route_by},
                {"adapter", &adapter}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

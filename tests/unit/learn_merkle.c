@@ -100,6 +100,7 @@ static void inclusion_holds_and_nothing_else(void **state)
             assert_true(weft__learn_check_inclusion(&leaf, i, n, &p, &root));
             assert_false(weft__learn_check_inclusion(&other, i, n, &p, &root));
             assert_false(weft__learn_check_inclusion(&leaf, n, n, &p, &root));
+            if (!(n & (n - 1))) assert_false(weft__learn_check_inclusion(&leaf, i, 2 * n, &p, &root));
             if (n > 1) assert_false(weft__learn_check_inclusion(&leaf, i ? i - 1 : i + 1, n, &p, &root));
             for (int k = 0; k < p.n; k++) {
                 p.items[k].bytes[n % 32] ^= 1;

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/* learn.h: what the server keeps to learn from, and what it does with corrections (learn.c). Where it was given no
+ * folder for that, nothing. */
+#ifndef WEFT_SERVER_LEARN_H
+#define WEFT_SERVER_LEARN_H
+
+#include "server/server.h"
+
+/* As it is kept to learn from. */
+typedef struct weft__server_kept_token {
+    int32_t token;
+    float logprob;
+} weft__server_kept_token;
+
+/* weft__api_prompts_chat, with the tenant's corrections where there are any; and what was asked, where it is kept. */
+int weft__server_learn_chat(weft__server_model *m, const char *tenant, const weft__api_prompt_model *with,
+                            weft__api_params *params, weft__api_prompts *out, weft__api_error *error);
+/* What was asked by a prompt that is a text. */
+void weft__server_learn_text(weft__server_model *m, const weft__api_params *params, weft__api_prompts *out);
+
+/* When its parameters and adapters are there. */
+void weft__server_learn_begin(weft__server_response *g);
+void weft__server_learn_token(weft__server_choice *c, const weft_event *e);
+/* A choice has ended, and what it says is parsed: it is kept, once, if it is a whole answer. Before its client has the
+ * end of it. */
+void weft__server_learn_answer(weft__server_choice *c);
+
+/* /v1/feedback, /v1/learn/forget */
+void weft__server_feedback(weft_server *s, weft__http_request *r, const weft__server_caller *who);
+void weft__server_learn_forget(weft_server *s, weft__http_request *r, const weft__server_caller *who);
+void weft__server_learn_metrics(const weft_server *s, weft__strbuf *out);
+
+#endif
