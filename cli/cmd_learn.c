@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_learn.c: weft learn: what a server keeps to learn from (weft serve --learn): status, history, export, forget. */
+/* cmd_learn.c: weft learn status, history, export and forget: what a server keeps to learn from (weft serve
+ * --learn). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
