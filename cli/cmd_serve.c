@@ -305,6 +305,8 @@ static const option_spec OPTIONS[] = {
      "linucb, thompson; baselines: beta, uniform, first (linucb)", 0, 0, NULL, "linucb thompson beta uniform first"},
     {"route-cost", 0, OPT_DOUBLE, &given.server.route_cost, "W",
      "what a COST of 1 takes from a reward, which is 0 to 1 (0)", 0, 1000, NULL},
+    {"memories", 0, OPT_FLAG, &given.server.memories, NULL,
+     "with --learn: what is said of answers becomes memories, which chats may ask for", 0, 0, NULL},
     {"lock", 0, OPT_FLAG, &given.engine.lock_memory, NULL,
      "weights and pages stay in memory (mlock), as far as RLIMIT_MEMLOCK allows it", 0, 0, NULL},
     {"isolate-tenants", 0, OPT_FLAG, &given.engine.isolate_tenants, NULL, "prefixes are shared within one API key only",

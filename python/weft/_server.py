@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         learn_days: int
         feedback_per_hour: int
         log_sync: int
+        memories: bool
         route: Sequence[str]
         route_by: str
         route_cost: float

@@ -43,6 +43,12 @@ typedef struct weft__api_choice {
     int32_t n_drafted, n_accepted, n_predicted, n_predicted_accepted;
     double prompt_ms, generate_ms;
     uint64_t seed;
+    /* of several that were made the best is told: is_left_out, the others; of that one how many there were, how many
+     * said the same, and log-probabilities (src/quality) */
+    int is_left_out, n_candidates, n_votes;
+    double mean_logprob, lowest_logprob;
+    int verified, n_attempts; /* 1: it passed; -1: it failed; 0: nobody looked */
+    int64_t n_spent;          /* tokens of attempts before */
 } weft__api_choice;
 
 /* All of a request's. */

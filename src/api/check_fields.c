@@ -67,6 +67,37 @@ static int check_same(const weft__api_params *params, const char *const names[2]
                                names[0], (long long)a, names[1], (long long)b);
 }
 
+/* The best of several is known when all are there. */
+static int check_best(weft__api_params *params, weft__api_error *error)
+{
+    if (params->n_best < 2) return 1;
+    if (params->stream)
+        return weft__api_error_set(error, 400, "n_best", "'n_best' of %lld cannot be streamed; set 'stream' to false",
+                                   (long long)params->n_best);
+    if (params->n > 1)
+        return weft__api_error_set(error, 400, "n_best", "'n_best' tells one answer, and 'n' is %lld; give one of them",
+                                   (long long)params->n);
+    params->n = params->n_best;
+    return 1;
+}
+
+/* Answers are looked at when all of them are there. */
+static int check_verifier(const weft__api_params *params, weft__api_error *error)
+{
+    const char *field = params->retries ? "retries" : "verify_message";
+    if ((params->retries || params->verify_message) && !params->verify)
+        return weft__api_error_set(error, 400, field, "'%s' is about answers that fail 'verify', which is missing",
+                                   field);
+    if (params->verify && params->stream)
+        return weft__api_error_set(error, 400, "verify",
+                                   "an answer that is streamed cannot be verified; set 'stream' to "
+                                   "false, or leave 'verify' out");
+    if (params->verify && params->n > 1)
+        return weft__api_error_set(error, 400, "verify", "'verify' is about one answer, and 'n' is %lld; give 'n_best'",
+                                   (long long)params->n);
+    return 1;
+}
+
 int weft__api_check_chat(weft__api_params *params, weft__api_error *error)
 {
     static const char *const limits[] = {"max_completion_tokens", "max_tokens", NULL};
@@ -82,7 +113,8 @@ int weft__api_check_chat(weft__api_params *params, weft__api_error *error)
     params->generation_prompt = 1;
     set_window(params);
     return check_stream(params, error) && check_constraint(params, error) && check_budget(params, error) &&
-           weft__api_settle_tools(params, error) && check_tools(params, error);
+           weft__api_settle_tools(params, error) && check_tools(params, error) && check_verifier(params, error) &&
+           check_best(params, error);
 }
 
 int weft__api_check_completions(weft__api_params *params, weft__api_error *error)
@@ -91,7 +123,7 @@ int weft__api_check_completions(weft__api_params *params, weft__api_error *error
     if (weft__json_int(weft__json_get(params->root, "best_of"), &best_of) && best_of != params->n)
         return weft__api_error_set(error, 400, "best_of", "'best_of' other than 'n' is not supported by this server");
     set_window(params);
-    return check_stream(params, error) && check_constraint(params, error);
+    return check_stream(params, error) && check_constraint(params, error) && check_best(params, error);
 }
 
 /* llama-server takes OpenAI's names where its own are absent, or, of n_probs, 0. */

@@ -98,6 +98,12 @@ typedef struct weft__api_params {
     /* owned: messages as templates take them (text/chat/messages.h), but for arguments of calls, which are as given */
     weft__json *flat;
     int64_t n, max_tokens, seed;
+    int memory;                                         /* a chat's prompt has the tenant's memories */
+    const char *memory_kind, *memory_key, *memory_text; /* of one that is put; memory_id 0: it is new */
+    int64_t memory_id, valid_from_ms, valid_to_ms;
+    const char *verify, *verify_message; /* an expression that an answer must match; what is said where it does not */
+    int64_t retries;                     /* so often at most it is asked for again then */
+    int64_t n_best; /* answers of which the best is told; from 2 on n is as many; 1: all are told */
     int seed_given;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int64_t top_k, penalty_last_n;
@@ -208,7 +214,8 @@ extern const weft__api_table weft__api_table_completion, weft__api_table_tokeniz
     weft__api_table_detokenize, /* llama.cpp's */
     weft__api_table_apply_template, weft__api_table_embedding, weft__api_table_slot;
 extern const weft__api_table weft__api_table_load_adapter, weft__api_table_unload_adapter; /* vLLM's */
-extern const weft__api_table weft__api_table_load_model, weft__api_table_unload_model;     /* of llama.cpp's router */
+extern const weft__api_table weft__api_table_memories;
+extern const weft__api_table weft__api_table_load_model, weft__api_table_unload_model; /* of llama.cpp's router */
 /* All of them; NULL-terminated. */
 extern const weft__api_table *const weft__api_tables[];
 

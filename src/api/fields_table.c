@@ -84,7 +84,8 @@
 
 /* Sampling as OpenAI names and bounds it, and the fields that other servers of its dialect add. */
 #define OPENAI_SAMPLING                                                                                                \
-    INT("n", n, 1, 1, WEFT__API_MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),  \
+    INT("n", n, 1, 1, WEFT__API_MAX_N), INT("n_best", n_best, 1, 1, WEFT__API_MAX_N),                                  \
+        NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),                                  \
         NUMBER("presence_penalty", presence_penalty, 0, -2, 2),                                                        \
         NUMBER("frequency_penalty", frequency_penalty, 0, -2, 2),                                                      \
         {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -0x1p63, 0x1p63, NULL, weft__api_read_seed},                      \
@@ -124,6 +125,10 @@ static const weft__api_field chat_fields[] = {
     INT("reasoning_budget_tokens", thinking_budget, -1, -1, MAX_INT),
     BOOL("parallel_tool_calls", tools.parallel, 1),
     BOOL("parse_tool_calls", tools.parsed, 1),
+    BOOL("memory", memory, 0),
+    STRING("verify", verify, 4096),
+    STRING("verify_message", verify_message, 2000),
+    INT("retries", retries, 0, 0, 8),
     READ("modalities", "array of strings", weft__api_read_modalities),
     EMPTY("audio"),
     READ("prediction", "object with type and content", weft__api_read_prediction),
@@ -275,6 +280,16 @@ static const weft__api_field model_fields[] = {
     END,
 };
 
+static const weft__api_field memories_fields[] = {
+    INT("id", memory_id, 0, 0, MAX_INT),
+    {"kind", WEFT__FIELD_STRING, 1, AT(memory_kind), NONE, 0, 16, NULL, NULL},
+    STRING("key", memory_key, 1023),
+    {"text", WEFT__FIELD_STRING, 1, AT(memory_text), NONE, 0, 4096, NULL, NULL},
+    INT("valid_from_ms", valid_from_ms, 0, 0, 0x1p53),
+    INT("valid_to_ms", valid_to_ms, 0, 0, 0x1p53),
+    END,
+};
+
 /* What an answer is held to. */
 static const char *const constraints[] = {"grammar",     "json_schema",  "response_format", "structured_outputs",
                                           "guided_json", "guided_regex", "guided_choice",   "guided_grammar",
@@ -321,12 +336,12 @@ const weft__api_table weft__api_table_unload_adapter = {"unload_lora_adapter", "
 const weft__api_table weft__api_table_load_model = {"load_model", "/models/load", 0, model_fields, NULL};
 const weft__api_table weft__api_table_unload_model = {"unload_model", "/models/unload", 0, model_fields, NULL};
 
+const weft__api_table weft__api_table_memories = {"memories", "/v1/memories", 1, memories_fields, NULL};
+
 const weft__api_table *const weft__api_tables[] = {
-    &weft__api_table_chat,           &weft__api_table_completions,
-    &weft__api_table_embeddings,     &weft__api_table_completion,
-    &weft__api_table_tokenize,       &weft__api_table_detokenize,
-    &weft__api_table_apply_template, &weft__api_table_embedding,
-    &weft__api_table_slot,           &weft__api_table_load_adapter,
-    &weft__api_table_unload_adapter, &weft__api_table_load_model,
-    &weft__api_table_unload_model,   NULL,
+    &weft__api_table_chat,           &weft__api_table_completions,    &weft__api_table_embeddings,
+    &weft__api_table_completion,     &weft__api_table_tokenize,       &weft__api_table_detokenize,
+    &weft__api_table_apply_template, &weft__api_table_embedding,      &weft__api_table_slot,
+    &weft__api_table_load_adapter,   &weft__api_table_unload_adapter, &weft__api_table_load_model,
+    &weft__api_table_unload_model,   &weft__api_table_memories,       NULL,
 };

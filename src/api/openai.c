@@ -192,16 +192,20 @@ static void completions_whole(const weft__api_answer *a, weft__strbuf *out)
     weft__strbuf both = {0};
     weft__api_put_head(out, a, "text_completion");
     weft__strbuf_puts(out, ",\"choices\":[");
+    int n = 0;
     for (int i = 0; i < a->n_choices; i++) {
         const weft__api_choice *c = &a->choices[i];
+        if (c->is_left_out) continue;
         both.len = 0;
         if (a->params->echo) weft__strbuf_put(&both, c->prompt->text, c->prompt->n_text);
         weft__strbuf_put(&both, c->text.data ? c->text.data : "", c->text.len);
-        weft__strbuf_printf(out, "%s{\"index\":%d,\"text\":", i ? "," : "", i);
+        weft__strbuf_printf(out, "%s{\"index\":%d,\"text\":", n ? "," : "", n);
+        n++;
         weft__json_write_string(out, both.data ? both.data : "", both.len);
         weft__strbuf_putc(out, ',');
         put_completion_logprobs(out, c, a->params->echo, 0, weft__api_entries_shown(c));
         weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"", weft__api_finish_text(c));
+        weft__api_put_quality(out, c);
         weft__api_put_dropped(out, c);
         weft__strbuf_putc(out, '}');
     }

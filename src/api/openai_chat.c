@@ -195,13 +195,17 @@ static void chat_whole(const weft__api_answer *a, weft__strbuf *out)
 {
     weft__api_put_head(out, a, "chat.completion");
     weft__strbuf_puts(out, ",\"choices\":[");
+    int n = 0;
     for (int i = 0; i < a->n_choices; i++) {
         const weft__api_choice *c = &a->choices[i];
-        weft__strbuf_printf(out, "%s{\"index\":%d,\"message\":", i ? "," : "", i);
+        if (c->is_left_out) continue;
+        weft__strbuf_printf(out, "%s{\"index\":%d,\"message\":", n ? "," : "", n);
+        n++;
         put_message(out, c);
         weft__strbuf_putc(out, ',');
         put_chat_logprobs(out, c, 0, weft__api_entries_shown(c));
         weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"", chat_finish(c));
+        weft__api_put_quality(out, c);
         weft__api_put_dropped(out, c);
         weft__strbuf_putc(out, '}');
     }

@@ -37,6 +37,18 @@ void weft__api_put_dropped(weft__strbuf *out, const weft__api_choice *c)
     if (c->n_dropped) weft__strbuf_printf(out, ",\"dropped_tokens\":%d", c->n_dropped);
 }
 
+void weft__api_put_quality(weft__strbuf *out, const weft__api_choice *c)
+{
+    if (!c->n_candidates) return;
+    weft__strbuf_printf(out,
+                        ",\"quality\":{\"candidates\":%d,\"votes\":%d,\"mean_logprob\":%.6g,\"lowest_logprob\":%.6g",
+                        c->n_candidates, c->n_votes, c->mean_logprob, c->lowest_logprob);
+    if (c->verified)
+        weft__strbuf_printf(out, ",\"verified\":%s,\"attempts\":%d,\"spent_tokens\":%lld",
+                            c->verified > 0 ? "true" : "false", c->n_attempts, (long long)c->n_spent);
+    weft__strbuf_putc(out, '}');
+}
+
 void weft__api_put_usage(weft__strbuf *out, const weft__api_answer *a)
 {
     int64_t prompt = 0, cached = 0, generated = 0, predicted = 0, accepted = 0;

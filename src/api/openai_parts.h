@@ -10,6 +10,8 @@
 const char *weft__api_finish_text(const weft__api_choice *c);
 /* ,"dropped_tokens": of an answer whose context was full, and which went on; nothing of others. */
 void weft__api_put_dropped(weft__strbuf *out, const weft__api_choice *c);
+/* ,"quality": of the best of several; nothing of others. */
+void weft__api_put_quality(weft__strbuf *out, const weft__api_choice *c);
 /* null where there is none. */
 void weft__api_put_logprob(weft__strbuf *out, float logprob);
 /* "" where the token has none. */

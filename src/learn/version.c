@@ -114,7 +114,7 @@ static int64_t next(const weft__versions *v, const char *tenant, const char *nam
     return most + 1;
 }
 
-static weft_status keep(weft__versions *v, const weft__version_row *row, int noted, weft_error *err)
+static weft_status note_row(weft__versions *v, const weft__version_row *row, int noted, weft_error *err)
 {
     if (!weft__grow(&v->row, &v->room, v->n + 1, sizeof *v->row))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for versions");
@@ -133,7 +133,7 @@ weft_status weft__versions_read(weft__versions *v, const weft__version_row *row,
                             ? !row->version || published(v, row->tenant, row->name, row->version)
                             : row->version >= expected;
     weft_status st = follows && is_name(row->name)
-                         ? keep(v, row, 0, err)
+                         ? note_row(v, row, 0, err)
                          : weft_fail(err, WEFT_FORMAT, "version %lld of '%s' does not follow from those before it",
                                      (long long)row->version, row->name);
     pthread_mutex_unlock(&v->lock);
@@ -146,18 +146,22 @@ weft_status weft__versions_add(weft__versions *v, weft__version_row *row, weft_e
         return weft_fail(err, WEFT_ARGUMENT, "'%s' is no name for an adapter that learns", row->name);
     pthread_mutex_lock(&v->lock);
     row->version = next(v, row->tenant, row->name);
-    weft_status st = keep(v, row, 1, err);
+    weft_status st = note_row(v, row, 1, err);
     pthread_mutex_unlock(&v->lock);
     return st;
 }
 
-/* The one before the current that it went on from. */
+/* What the name stood for when the current version was published. */
 static weft_status before(const weft__versions *v, const char *tenant, const char *name, int64_t *to, weft_error *err)
 {
-    const int64_t now = current(v, tenant, name);
-    const weft__version_row *r = published(v, tenant, name, now);
+    const weft__version_row *r = published(v, tenant, name, current(v, tenant, name));
     if (!r) return weft_fail(err, WEFT_STATE, "'%s' has no version to go back from", name);
-    *to = r->parent;
+    *to = 0;
+    while (r-- > v->row) {
+        if (r->what == WEFT__VERSION_REJECTED || !is_of(r, tenant, name)) continue;
+        *to = r->version;
+        break;
+    }
     return WEFT_OK;
 }
 
@@ -178,7 +182,7 @@ weft_status weft__versions_roll_back(weft__versions *v, const char *tenant, cons
         row.version = to;
         if (r) memcpy(row.content, r->content, sizeof row.content);
         if (r) row.parent = r->parent;
-        st = keep(v, &row, 1, err);
+        st = note_row(v, &row, 1, err);
     }
     if (!st) *now = to;
     pthread_mutex_unlock(&v->lock);
@@ -195,6 +199,14 @@ int64_t weft__versions_current(weft__versions *v, const char *tenant, const char
     if (content) snprintf(content, WEFT__VERSION_CONTENT, "%s", r ? r->content : "");
     pthread_mutex_unlock(&v->lock);
     return now;
+}
+
+int weft__versions_is_published(weft__versions *v, const char *tenant, const char *name, int64_t version)
+{
+    pthread_mutex_lock(&v->lock);
+    const int is = published(v, tenant, name, version) != NULL;
+    pthread_mutex_unlock(&v->lock);
+    return is;
 }
 
 int64_t weft__versions_parent(weft__versions *v, const char *tenant, const char *name, int64_t version)

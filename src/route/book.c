@@ -213,7 +213,7 @@ static void drop_tenant(weft__route_book *b, book_tenant **at)
     b->stats.tenants--;
 }
 
-static void make_room(weft__route_book *b)
+static void drop_oldest_tenant(weft__route_book *b)
 {
     book_tenant **oldest = &b->tenants;
     if (b->stats.tenants < WEFT__ROUTE_TENANTS) return;
@@ -231,7 +231,7 @@ static book_tenant *tenant_of(weft__route_book *b, const char *name)
         if (t) t->used = ++b->uses;
         return t;
     }
-    make_room(b);
+    drop_oldest_tenant(b);
     if (!(t = weft__alloc_zero(1, sizeof *t))) return NULL;
     snprintf(t->name, sizeof t->name, "%s", name);
     const int has_path = b->path && b->path(b->path_arg, name, path, sizeof path);

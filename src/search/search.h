@@ -39,9 +39,10 @@ void weft__search_offer(weft__search_top *top, uint64_t id, double score);
 /* ---- words (words.c) ---- */
 
 /* BM25 (Robertson, Walker and others 1994): for each word of the query idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b *
- * length / mean length)). floor 0: idf = ln(1 + (N - df + 0.5) / (df + 0.5)), above 0 for any word (Lucene's). floor above 0:
- * ln(N - df + 0.5) - ln(df + 0.5), and where that is negative floor times the mean of it over all words (Okapi's, as
- * rank_bm25 has it). Words are runs of ASCII letters and digits, case folded, and of any bytes from 0x80 on. */
+ * length / mean length)). Its idf, with floor 0: ln(1 + (N - df + 0.5) / (df + 0.5)), above 0 for any word (Lucene's);
+ * with a floor above 0: ln(N - df + 0.5) - ln(df + 0.5), and where that is negative floor times its mean over all words
+ * (Okapi's, as rank_bm25 has it). Words are runs of ASCII letters and digits, case folded, and of any bytes from 0x80
+ * on. */
 typedef struct weft__search_words_params {
     double k1, b, floor; /* 0 in all: 1.5, 0.75, 0 */
 } weft__search_words_params;

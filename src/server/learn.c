@@ -15,6 +15,8 @@
 
 #include "base/alloc.h"
 #include "learn/feedback.h"
+#include "server/memories.h"
+#include "server/router.h"
 
 enum {
     BLOCK_MOST = 4096,     /* bytes of corrections in a prompt */
@@ -124,7 +126,12 @@ int weft__server_learn_chat(weft__server_model *m, const char *tenant, const wef
     const size_t room = with->n_ctx < BLOCK_MOST ? (size_t)with->n_ctx : BLOCK_MOST;
     /* a store that fails costs corrections, not answers */
     if (s->learn && weft__learn_notes(s->learn, tenant, room, &block, &n, NULL)) n = 0;
-    const int has = n && make_with(with, params, &block, out);
+    int n_memories = 0;
+    if (!weft__server_memories_block(s, tenant, params, &block, &n_memories, error)) {
+        weft__strbuf_free(&block);
+        return 0;
+    }
+    const int has = (n || n_memories) && !block.failed && make_with(with, params, &block, out);
     weft__strbuf_free(&block);
     const int ok = has || weft__api_prompts_chat(with, params, out, error);
     out->n_notes = has ? n : 0;
@@ -252,6 +259,15 @@ static int learn_fault(weft_status st, const weft_error *err, const char *field,
     return 0;
 }
 
+/* What the router and memories make of it: an answer that had to be corrected was worth nothing. */
+static void pass_on(weft_server *s, const char *tenant, const weft__learn_feedback *f, int64_t event)
+{
+    const int is_wrong = f->kind == WEFT__LEARN_CORRECTION || f->kind == WEFT__LEARN_EDIT;
+    weft__server_router_reward(s, tenant, f->id, is_wrong ? 0 : f->kind == WEFT__LEARN_PREFERRED ? 1 : f->value);
+    if (f->kind == WEFT__LEARN_PREFERRED) weft__server_router_reward(s, tenant, f->over_id, 0);
+    weft__server_memories_learn(s, tenant, event);
+}
+
 static int take_feedback(weft_server *s, weft__http_request *r, const weft__server_caller *who, weft__strbuf *out,
                          weft__api_error *error)
 {
@@ -268,6 +284,7 @@ static int take_feedback(weft_server *s, weft__http_request *r, const weft__serv
         said.feedback.tenant = tenant;
         said.feedback.time_ms = now_ms();
         ok = learn_fault(weft__learn_tell(s->learn, &said.feedback, &told, &err), &err, NULL, error);
+        if (ok && !told.is_repeated) pass_on(s, tenant, &said.feedback, told.event);
         weft__server_disk_leave(s, r);
     }
     if (ok) {
@@ -319,6 +336,8 @@ static int take_forget(weft_server *s, weft__http_request *r, const weft__server
     if (!ok || !weft__server_disk_enter(s, r, NULL, error)) return 0;
     ok = learn_fault(weft__learn_forget(s->learn, tenant, &had, &err), &err, NULL, error);
     weft__server_disk_leave(s, r);
+    weft__server_memories_forget(s, tenant);
+    weft__server_router_forget(s, tenant);
     if (ok)
         weft__strbuf_printf(out,
                             "{\"object\":\"deletion\",\"answers\":%" PRId64 ",\"events\":%" PRId64

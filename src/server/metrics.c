@@ -8,6 +8,7 @@
 #include "server/learn.h"
 #include "server/models.h"
 #include "server/router.h"
+#include "server/routes.h"
 #include "server/rules.h"
 
 static const double token_bounds[] = {0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 5};

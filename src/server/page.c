@@ -2,6 +2,7 @@
 /* page.c: the web page at / and its files at /page/NAME. They say nothing about the model, so that they need no key;
  * what the page asks for then does. Any worker; only reads. */
 #include "server/page.h"
+#include "server/routes.h"
 
 #include <string.h>
 

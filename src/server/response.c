@@ -55,7 +55,8 @@ void weft__server_response_unref(weft__server_response *g)
     pthread_mutex_destroy(&g->lock);
     weft__server_model_release(&g->model, g->stages.ended_ns);
     weft__server_rules_release(&g->rules);
-    weft__http_release(g->r);
+    weft__server_response_verifier_free(g);
+    if (g->r) weft__http_release(g->r);
     weft__free(g);
 }
 
@@ -273,7 +274,6 @@ static void end_text(weft__server_choice *c)
 void weft__server_response_answer(weft__server_response *g)
 {
     weft__api_error error = {0};
-    weft__server_response_note(g);
     for (int i = 0; i < g->answer.n_choices && !error.status; i++)
         if (g->answer.choices[i].status)
             weft__api_error_of(&error, g->answer.choices[i].status, g->answer.choices[i].message);
@@ -283,8 +283,15 @@ void weft__server_response_answer(weft__server_response *g)
         weft_error err = {0};
         weft_status st = weft__server_parse_is_live(c) ? WEFT_OK : weft__server_parse(c, 1, &err);
         if (st) weft__api_error_of(&error, st, err.message);
-        else weft__server_learn_answer(c);
     }
+    if (!error.status && !weft__server_response_best(g))
+        weft__api_error_of(&error, WEFT_NO_MEMORY, "no memory for the answer");
+    if (!error.status && weft__server_response_again(g)) {
+        weft__server_response_unref(g);
+        return;
+    }
+    for (int i = 0; i < g->answer.n_choices && !error.status; i++) weft__server_learn_answer(&g->choices[i]);
+    weft__server_response_note(g);
     if (!error.status) {
         g->writer->whole(&g->answer, &g->scratch);
         if (g->scratch.failed) weft__api_error_of(&error, WEFT_NO_MEMORY, "no memory for the answer");
@@ -539,12 +546,14 @@ void weft__server_response_start(weft__server_model *m, weft__http_request *r, c
     g->stages.read_ns = g->stages.since_ns;
     g->embedding = embedding;
     if (embedding) g->params.n = 1;
-    g->keep_entries = !embedding && (g->params.n_top >= 0 || g->params.return_tokens);
+    g->keep_entries =
+        !embedding && (g->params.n_top >= 0 || g->params.return_tokens || g->params.n_best > 1 || g->params.verify);
     g->answer.several = g->prompts.n > 1;
     make_id(g->answer.id, sizeof g->answer.id, id_prefix, who->routed.id);
     snprintf(g->answer.model, sizeof g->answer.model, "%s",
              g->params.model && *g->params.model ? g->params.model : m->name);
-    int ready = weft__server_response_prepare(g, &error) && weft__server_response_enter(g, &error);
+    int ready = weft__server_response_verifier(g, who, &error) && weft__server_response_prepare(g, &error) &&
+                weft__server_response_enter(g, &error);
     if (ready) weft__server_learn_begin(g);
     if (ready) weft__api_params_settle(&g->params);
     weft__http_free_body(r);

@@ -23,6 +23,15 @@ int weft__server_response_enter(weft__server_response *g, weft__api_error *error
 /* It counts no longer as one that is answered, and if it never ran, not at all. Again: nothing. Any thread. */
 void weft__server_response_leave(weft__server_response *g);
 
+/* ---- response_best.c ---- */
+/* What its verifier needs, and where it may be asked for again its body. 0: refused. */
+int weft__server_response_verifier(weft__server_response *g, const weft__server_caller *who, weft__api_error *error);
+void weft__server_response_verifier_free(weft__server_response *g);
+/* Verifies answers, and of each prompt's all but the best are left out, where the request says so. 0: no memory. */
+int weft__server_response_best(weft__server_response *g);
+/* 1: its answer failed, and the request was handed to a new response, with what the verifier says; g has none. */
+int weft__server_response_again(weft__server_response *g);
+
 /* ---- response_note.c ---- */
 /* Its request's note, where there is memory for it. */
 void weft__server_response_note(weft__server_response *g);

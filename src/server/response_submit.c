@@ -213,6 +213,12 @@ static int check_length(weft__server_response *g, weft__api_error *error)
     return 1;
 }
 
+/* The field that says how many answers there are. */
+static const char *n_name(const weft__api_params *a)
+{
+    return a->n_best > 1 ? "n_best" : a->form->n;
+}
+
 static int refuse_entries(const weft__server_response *g, int64_t n_tokens, int64_t most, weft__api_error *error)
 {
     const weft__api_params *a = &g->params;
@@ -220,11 +226,12 @@ static int refuse_entries(const weft__server_response *g, int64_t n_tokens, int6
     char remedy[96] = "";
     if (most > 0) snprintf(remedy, sizeof remedy, "at most %lld as '%s', or ", (long long)most, f->tokens);
     return weft__api_error_set(
-        error, 400, a->n > 1 || a->n_top < 1 ? f->n : f->top,
+        error, 400, a->n > 1 || a->n_top < 1 ? n_name(a) : f->top,
         "%lld answers ('%s' times the prompts), %s%lld tokens in all, with %lld likeliest ones beside each "
         "('%s'), come to more than the %d that a request may have; give %sa smaller '%s' or '%s'",
-        (long long)a->n * (long long)g->prompts.n, f->n, a->echo ? "their prompts included, " : "", (long long)n_tokens,
-        (long long)(a->n_top > 0 ? a->n_top : 0), f->top, WEFT__API_MAX_ENTRIES, remedy, f->n, f->top);
+        (long long)a->n * (long long)g->prompts.n, n_name(a), a->echo ? "their prompts included, " : "",
+        (long long)n_tokens, (long long)(a->n_top > 0 ? a->n_top : 0), f->top, WEFT__API_MAX_ENTRIES, remedy, n_name(a),
+        f->top);
 }
 
 /* Entries are kept until the last answer has ended, those of streams too. Answers to a request that sets no limit of
@@ -271,11 +278,12 @@ int weft__server_response_prepare(weft__server_response *g, weft__api_error *err
 {
     int64_t n = (int64_t)g->prompts.n * g->params.n;
     if (!g->embedding && n > WEFT__API_MAX_N)
-        return weft__api_error_set(error, 400, "n", "'n' times the number of prompts must be at most %d, not %lld",
+        return weft__api_error_set(error, 400, n_name(&g->params),
+                                   "'%s' times the number of prompts must be at most %d, not %lld", n_name(&g->params),
                                    WEFT__API_MAX_N, (long long)n);
     if (!g->embedding && n > g->model->max_requests)
         return weft__api_error_set(
-            error, 400, g->params.n > 1 ? "n" : "prompt",
+            error, 400, g->params.n > 1 ? n_name(&g->params) : "prompt",
             "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)", (long long)n,
             g->model->max_requests);
     if (!check_length(g, error) || !check_shift(g, error) || !check_kv_type(g, error) || !check_entries(g, error) ||
@@ -364,8 +372,9 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     p.grammar = g->grammar;
     p.lease = g->lease;
     c->with_adapters = g->lease != NULL;
-    /* what is kept to learn from has log-probabilities, whether or not they are told */
-    p.n_top = g->embedding ? -1 : a->n_top < 0 && g->learn.on ? 0 : (int32_t)a->n_top;
+    /* what is kept to learn from, and what is judged, has log-probabilities, whether or not they are told */
+    const int is_judged = g->learn.on || a->n_best > 1 || a->verify;
+    p.n_top = g->embedding ? -1 : a->n_top < 0 && is_judged ? 0 : (int32_t)a->n_top;
     p.prompt_logprobs = a->echo && a->n_top >= 0;
     p.embedding = g->embedding;
     p.priority = (int32_t)a->priority;

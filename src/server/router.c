@@ -69,6 +69,17 @@ static weft_status read_arms(weft_server *s, const weft_server_params *p, weft__
     return WEFT_OK;
 }
 
+/* A router's log goes with all else that is kept of its tenant. */
+static int path_of_log(void *arg, const char *tenant, char *out, size_t room)
+{
+    weft_server *s = arg;
+    weft__strbuf dir = {0};
+    const int ok = !weft__learn_tenant_dir(s->learn, tenant, &dir, NULL) && !dir.failed &&
+                   snprintf(out, room, "%s/route.jsonl", dir.data) < (int)room;
+    weft__strbuf_free(&dir);
+    return ok;
+}
+
 weft_status weft__server_router_begin(weft_server *s, const weft_server_params *p, weft_error *err)
 {
     const char *names[WEFT__ROUTE_ARMS];
@@ -84,7 +95,7 @@ weft_status weft__server_router_begin(weft_server *s, const weft_server_params *
     weft_status st = read_arms(s, p, &params, s->router, err);
     params.n_arms = s->router->n_arms;
     for (int i = 0; !st && i < params.n_arms; i++) names[i] = s->router->arms[i];
-    return st ? st : weft__route_book_new(&params, names, NULL, NULL, &s->router->book, err);
+    return st ? st : weft__route_book_new(&params, names, s->learn ? path_of_log : NULL, s, &s->router->book, err);
 }
 
 void weft__server_router_end(weft_server *s)
@@ -183,6 +194,11 @@ int weft__server_router_reward(weft_server *s, const char *tenant, const char *i
 {
     const char *dash = strrchr(id, '-'); /* "chatcmpl-": what stands behind it is the router's */
     return s->router && weft__route_book_reward(s->router->book, tenant, dash ? dash + 1 : id, reward);
+}
+
+void weft__server_router_forget(weft_server *s, const char *tenant)
+{
+    if (s->router) weft__route_book_forget(s->router->book, tenant);
 }
 
 /* ---- what is told of it ---- */

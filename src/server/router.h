@@ -27,6 +27,8 @@ int weft__server_router_choose(weft_server *s, weft__http_request *r, const weft
 /* What the answer of that id was worth to its tenant, 0 to 1; 1: the router learned it. Without a router, or of an
  * answer that it did not choose: 0, and nothing. */
 int weft__server_router_reward(weft_server *s, const char *tenant, const char *id, double reward);
+/* The store has forgotten the tenant, with its log. */
+void weft__server_router_forget(weft_server *s, const char *tenant);
 /* For /v1/models: the router as a model, with a comma in front. For /metrics: its choices and rewards. */
 void weft__server_router_put_model(const weft_server *s, weft__strbuf *out);
 void weft__server_router_put_metrics(const weft_server *s, weft__strbuf *out);

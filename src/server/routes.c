@@ -8,12 +8,14 @@
 #include "api/objects.h"
 #include "base/alloc.h"
 #include "server/learn.h"
+#include "server/memories.h"
 #include "server/models.h"
 #include "server/router.h"
+#include "server/routes.h"
 #include "server/rules.h"
 
 enum { GET = 1, POST = 2, OPEN = 4 /* without a key */, WAITS = 8 /* for its model to be loaded */ };
-enum { LEARNS = 16 /* what it generates may be rewarded, and the router learns of it */ };
+enum { LEARNS = 16 /* what it generates may be rewarded, and the router learns of it */, DELETE = 32 };
 
 typedef struct route {
     const char *path; /* a last part in braces stands for any text */
@@ -90,6 +92,7 @@ static int parse(weft__server_model *m, weft__http_request *r, const weft__serve
     const weft__config_preset *preset;
     size_t n;
     const char *body = weft__http_body(r, &n);
+    if (who->again.body) body = who->again.body, n = who->again.n;
     int ok = weft__server_preset_parse(who, m, form, body, n, params, &preset, &error);
     if (ok && preset) ok = check_preset(m, who, preset, &error);
     else if (ok) ok = check_model(m, who, params->model, params->adapter, &error);
@@ -132,7 +135,7 @@ static void start_generating(weft__server_model *m, weft__http_request *r, const
     routes_refuse(r, error);
 }
 
-static void answer_chat(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
+void weft__server_routes_chat(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
     weft__api_prompt_model made_with;
@@ -369,13 +372,13 @@ static const route routes[] = {
     {"/page/{file}", GET | OPEN, weft__server_page},
     {"/v1/models", GET, weft__server_models_list},
     {"/v1/models/{model}", GET, weft__server_models_show},
-    {"/v1/chat/completions", POST | WAITS | LEARNS, .of_model = answer_chat},
+    {"/v1/chat/completions", POST | WAITS | LEARNS, .of_model = weft__server_routes_chat},
     {"/v1/completions", POST | WAITS | LEARNS, .of_model = answer_completions},
     {"/v1/embeddings", POST | WAITS, .of_model = answer_openai_embeddings},
     {"/models", GET, weft__server_models_list},
     {"/models/load", POST, weft__server_models_load},
     {"/models/unload", POST, weft__server_models_unload},
-    {"/chat/completions", POST | WAITS | LEARNS, .of_model = answer_chat},
+    {"/chat/completions", POST | WAITS | LEARNS, .of_model = weft__server_routes_chat},
     {"/completion", POST | WAITS | LEARNS, .of_model = answer_completion},
     {"/completions", POST | WAITS | LEARNS, .of_model = answer_completion},
     {"/embedding", POST | WAITS, .of_model = answer_embedding},
@@ -388,6 +391,8 @@ static const route routes[] = {
     {"/v1/health", GET | OPEN, answer_health},
     {"/openapi.json", GET | OPEN, answer_openapi},
     {"/props", GET | WAITS, .of_model = answer_props},
+    {"/v1/memories", GET | POST, weft__server_memories_endpoint},
+    {"/v1/memories/{id}", DELETE, weft__server_memories_one},
     {"/slots", GET, .of_model = answer_slots},
     {"/slots/{id_slot}", POST, .of_model = answer_slot_action},
     {"/metrics", GET, answer_metrics},
@@ -466,26 +471,35 @@ static int choose_arm(weft_server *s, weft__http_request *r, int learns, weft__s
     return weft__server_router_choose(s, r, &meant, learns, who, error);
 }
 
+static void refuse_method(weft__http_request *r, const route *of, const char *method, weft__api_error *error)
+{
+    const int get = of->methods & GET, post = of->methods & POST;
+    weft__api_error_set(error, 405, NULL, "%s wants %s, not %.16s", of->path,
+                        get && post ? "GET or POST"
+                        : get       ? "GET"
+                        : post      ? "POST"
+                                    : "DELETE",
+                        method);
+    weft__http_add_header(r, "Allow", get && post ? "GET, HEAD, POST" : get ? "GET, HEAD" : post ? "POST" : "DELETE");
+}
+
 void weft__server_route(void *arg, weft__http_request *r)
 {
     weft_server *s = arg;
     const char *method = weft__http_method(r);
     int i = weft__server_route_index(weft__http_path(r));
-    int given = !strcmp(method, "GET") || !strcmp(method, "HEAD") ? GET : !strcmp(method, "POST") ? POST : 0;
+    const int given = !strcmp(method, "GET") || !strcmp(method, "HEAD") ? GET
+                      : !strcmp(method, "POST")                         ? POST
+                      : !strcmp(method, "DELETE")                       ? DELETE
+                                                                        : 0;
     weft__api_error error = {0};
     weft__server_caller who = {.rules = NULL};
     if (i == N_ROUTES) weft__api_error_set(&error, 404, NULL, "there is no %.100s here", weft__http_path(r));
     else if (!(routes[i].methods & given)) {
-        int both = (routes[i].methods & GET) && (routes[i].methods & POST), get = routes[i].methods & GET;
-        weft__api_error_set(&error, 405, NULL, "%s wants %s, not %.16s", routes[i].path,
-                            both  ? "GET or POST"
-                            : get ? "GET"
-                                  : "POST",
-                            method);
-        weft__http_add_header(r, "Allow", both ? "GET, HEAD, POST" : get ? "GET, HEAD" : "POST");
+        refuse_method(r, &routes[i], method, &error);
     } else if (!identify(s, r, routes[i].methods & OPEN, &who, &error))
         ;
-    else if (s->draining && given == POST) weft__api_error_set(&error, 503, NULL, "the server is shutting down");
+    else if (s->draining && given != GET) weft__api_error_set(&error, 503, NULL, "the server is shutting down");
     else if (routes[i].of_model) choose_arm(s, r, routes[i].methods & LEARNS, &who, &error);
     if (error.status) routes_refuse(r, &error);
     else if (routes[i].answer) routes[i].answer(s, r, &who);

@@ -17,9 +17,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/params.h"
+#include "server/memories.h"
 #include "server/models.h"
 #include "server/response.h"
 #include "server/router.h"
+#include "server/routes.h"
 #include "server/rules.h"
 
 void(weft_server_params_default)(weft_server_params *p)
@@ -390,6 +392,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
                                                      .events_per_hour = p->feedback_per_hour,
                                                      .sync = (weft__learn_sync)p->log_sync},
                               &s->learn, err);
+    if (!st && p->memories) st = weft__server_memories_begin(s, err);
     if (!st) st = begin_models(s, model, engine, p, err);
     if (!st) st = weft__server_strings_copy(p->cors_origins, &s->origins, err);
     if (!st) st = weft__server_strings_copy(p->allow_hosts, &s->hosts, err);
@@ -473,6 +476,7 @@ void weft_server_free(weft_server **p)
     weft__server_answers_end(&s->answers);
     weft__server_metrics_file_end(s);
     weft__server_traces_free(&s->traces);
+    weft__server_memories_end(s);
     weft__learn_close(&s->learn);
     weft__server_log_end(s);
     weft__server_loader_end(s);

@@ -53,6 +53,12 @@ typedef struct weft__server_caller {
         char model[WEFT__API_ADAPTER_NAME]; /* that is meant instead of what the body names; "": that */
         char id[32];                        /* of the answer, behind its form's prefix; "": it gets one */
     } routed;                               /* by router.c */
+    struct {
+        const char *body; /* [n], instead of the request's own; NULL: that */
+        size_t n;
+        int n_done;      /* attempts before */
+        int64_t n_spent; /* their tokens */
+    } again;             /* by response_best.c */
 } weft__server_caller;
 
 weft_status weft__server_keys_add(weft__server_keys *keys, const char *key, int is_admin, weft_error *err);
@@ -375,6 +381,7 @@ struct weft_server {
     weft__server_metrics_file metrics_file;
     weft__server_resident resident;
     struct weft__server_router *router; /* NULL: none */
+    struct weft__memory *memories;      /* NULL: none are kept */
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;
@@ -468,7 +475,10 @@ struct weft__server_response {
         int64_t began_ms, version;
         char content[33]; /* of its adapter; "": none, several, or not known */
     } learn;
-    weft__strbuf scratch; /* of events.c, and when all have finished of the thread that answers */
+    struct weft__regex *verifier; /* that an answer must match; NULL: none */
+    weft__server_caller *who;     /* [1], where it may be asked for again; its rules are the response's */
+    weft__strbuf asked;           /* the body, likewise */
+    weft__strbuf scratch;         /* of events.c, and when all have finished of the thread that answers */
 };
 
 /* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: whose share of the engine's
@@ -557,22 +567,6 @@ void weft__server_adapters_forget(weft__server_model *m);
 void weft__server_adapters_endpoint(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_load(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_unload(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
-
-/* ---- page.c ---- */
-/* / and /page/{file} */
-void weft__server_page(weft_server *s, weft__http_request *r, const weft__server_caller *who);
-
-/* ---- routes (routes.c) ---- */
-void weft__server_route(void *server, weft__http_request *r);
-/* 0: the sender of this head will be refused for want of a key, whatever the body. Any thread. */
-int weft__server_admit(void *server, const weft__http_request *r, char client[WEFT__HTTP_CLIENT]);
-/* docs/openapi.json, as it was when this was built (cmake/embed.cmake). */
-extern const char weft__server_openapi[];
-extern const size_t weft__server_openapi_n;
-/* For counters: an index in [0, WEFT__SERVER_ROUTES_MAX), and the path as the table spells it ("/slots/{id_slot}"); the
- * last is "other", and NULL stands behind it. */
-int weft__server_route_index(const char *path);
-const char *weft__server_route_at(int index);
 
 /* ---- the request log (log.c) ---- */
 /* NULL: there is none; "-": stderr. WEFT_IO, WEFT_LIMIT, WEFT_NO_MEMORY. */

@@ -7,7 +7,7 @@
  *   [adapters]   generates the names and scales of its adapters   [versions]   their numbers and versions
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
  *   [sampler]    generates temperature, top_k and the window of penalties
- *   [model]      generates the file of its model
+ *   [model]      generates the file of its model                  [pick A|B|C] one of them, by the seed
  *   [unlikely]   no token is among the likeliest                  [submit MS]  its caller is held before it has a place
  *   [most N]     ends the process where it is left to generate more tokens
  * Without an order it says "Hello, world!". Of a prediction each token is tried at its place. Any empty file may be an
@@ -62,6 +62,13 @@ static const char *order(const char *text, const char *name)
     return s ? s + strlen(open) : NULL;
 }
 
+/* A|B|C]: the one of the seed's number, from 0. */
+static void pick(struct request *r, const char *s)
+{
+    for (uint64_t at = r->p.sampler.seed; at && s[strcspn(s, "|]")] == '|'; at--) s += strcspn(s, "|]") + 1;
+    snprintf(r->script, sizeof r->script, "%.*s", (int)strcspn(s, "|]"), s);
+}
+
 static void read_script(weft_engine *e, struct request *r)
 {
     char text[8192];
@@ -88,6 +95,7 @@ static void read_script(weft_engine *e, struct request *r)
                            lease->adapters[i].version);
     if (strstr(text, "[model]")) snprintf(r->script, sizeof r->script, "%s", fake_model_path(e->model));
     if (strstr(text, "[seed]")) snprintf(r->script, sizeof r->script, "%llu", (unsigned long long)r->p.sampler.seed);
+    if ((s = order(text, "pick"))) pick(r, s);
     if (strstr(text, "[sampler]"))
         snprintf(r->script, sizeof r->script, "%g %d %d", (double)r->p.sampler.temperature, r->p.sampler.top_k,
                  r->p.sampler.penalty_last_n);

@@ -15,6 +15,7 @@
 #include "api/fields.h"
 #include "server/server.h"
 #include "weft/server.h"
+#include "server/routes.h"
 
 static weft_server *server;
 
@@ -66,7 +67,8 @@ static int set_number(weft_server_params *p, const char *name, const char *value
                {"ctx", &n_ctx},
                {"no-page", &p->no_page},
                {"feedback-per-hour", &p->feedback_per_hour},
-               {"log-sync", &p->log_sync}};
+               {"log-sync", &p->log_sync},
+               {"memories", &p->memories}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = atoi(value), 1;
     return 0;

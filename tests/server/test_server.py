@@ -249,6 +249,49 @@ class OpenAI(Case):
         self.assertEqual(sampler(LLAMA, temperature=-0.5, top_k=-1), "0 0 64")  # as llama.cpp takes them: the likeliest, and off
         self.assertEqual(sampler(TEXT, top_k=-1), "1 0 -1")  # vLLM's off
 
+    def test_best_of_several(self):
+        """The one that most say; what was cut off is no answer beside one that is whole; usage counts all."""
+        for path, more in ((TEXT, lambda order: {"prompt": order}), (CHAT, lambda order: {"messages": user(order)})):
+            said = lambda choice: choice["text"] if path == TEXT else choice["message"]["content"]
+            answer = self.post(path, {**more("[pick blue|Red.|red|green]"), "seed": 0, "n_best": 4}).json
+            self.assertEqual([said(c) for c in answer["choices"]], ["Red."])
+            self.assertEqual(answer["choices"][0]["index"], 0)
+            self.assertEqual(answer["choices"][0]["quality"], {"candidates": 4, "votes": 2, "mean_logprob": -0.5, "lowest_logprob": -0.5})
+            self.assertEqual(answer["usage"]["completion_tokens"], len("blueRed.redgreen"))
+            self.assertNotIn("logprobs", [k for k, v in answer["choices"][0].items() if v is not None])
+            answer = self.post(path, {**more("[pick a long one|a long one|short]"), "seed": 0, "n_best": 3, "max_tokens": 6}).json
+            self.assertEqual([said(c) for c in answer["choices"]], ["short"])
+            self.assertNotIn("quality", self.post(path, {**more("[say a]"), "n_best": 1}).json["choices"][0])
+        answer = self.post(TEXT, {"prompt": ["[pick a|b|b]", "[pick c|c|d]"], "n_best": 3, "seed": 0, "logprobs": 0}).json
+        self.assertEqual([(c["index"], c["text"]) for c in answer["choices"]], [(0, "b"), (1, "d")])  # seeds 3, 4, 5: all the last
+        self.assertTrue(all(len(c["logprobs"]["tokens"]) == 1 for c in answer["choices"]))
+
+    def test_asked_again(self):
+        """Only what failed, with what the verifier says, and so often at most; what passed is as it was without one."""
+        def ask(order, status=200, **more):
+            return self.post(CHAT, {"messages": user(order), "seed": 0, **more}, status).json
+        answer = ask("[say wrong]", verify="^right$", verify_message="[pick right]", retries=2)
+        choice = answer["choices"][0]
+        self.assertEqual((choice["message"]["content"], choice["finish_reason"]), ("right", "stop"))
+        self.assertEqual({k: v for k, v in choice["quality"].items() if "prob" not in k},
+                         {"candidates": 1, "votes": 1, "verified": True, "attempts": 2, "spent_tokens": 5})
+        passed = ask("[say right]", verify="^right$", verify_message="[pick wrong]", retries=2)["choices"][0]
+        self.assertEqual((passed["message"]["content"], passed["quality"]["attempts"], passed["quality"]["spent_tokens"]), ("right", 1, 0))
+        for retries in (0, 1, 3):
+            failed = ask("[say wrong]", verify="right", retries=retries)["choices"][0]
+            self.assertEqual((failed["message"]["content"], failed["quality"]["verified"], failed["quality"]["attempts"]), ("wrong", False, retries + 1))
+        best = ask("[pick no|yes|no]", verify="yes", n_best=3)["choices"][0]  # votes are no match for a verifier
+        self.assertEqual((best["message"]["content"], best["quality"]["votes"], best["quality"]["verified"]), ("yes", 1, True))
+        said = ask("[pick a|a|b][sampler]", verify="never", verify_message="---\nout of it [say x]", retries=1, n_best=2)
+        self.assertEqual(said["choices"][0]["quality"]["attempts"], 2)
+        self.assertNotIn("quality", ask("[say a]")["choices"][0])
+        for body, said, field in (({"verify": "("}, "'verify'", "verify"), ({"retries": 1}, "missing", "retries"),
+                                  ({"verify": "a", "stream": True}, "cannot be verified", "verify"), ({"verify": "a", "n": 2}, "one answer", "verify"),
+                                  ({"verify": "a", "retries": 9}, "from 0 to 8", "retries"), ({"verify_message": "a"}, "missing", "verify_message")):
+            error = ask("[say a]", 400, **body)["error"]
+            self.assertIn(said, error["message"])
+            self.assertEqual(error["param"], field)
+
     def test_best_of(self):
         self.assertEqual(len(self.post(TEXT, {"prompt": "x", "best_of": 2, "n": 2}).json["choices"]), 2)
         for body in ({"best_of": 2}, {"best_of": 1, "n": 2}, {"n": 2, "best_of": 3}):

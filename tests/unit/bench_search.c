@@ -5,8 +5,8 @@
  *        bench_search --bm25 QUERY < TEXTS    the score of each line for the words of QUERY, as rank_bm25 has it
  *
  * Vectors lie in clusters of about a hundred, with something in common to all; queries are none of them. A row for
- * exact searches and one for those by codes: recall of the ten nearest by 32-bit products, median and 99th percentile of
- * one thread's milliseconds, bytes for an entry. */
+ * exact searches and one for those by codes: recall of the ten nearest by 32-bit products, median and 99th percentile
+ * of one thread's milliseconds, bytes for an entry. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

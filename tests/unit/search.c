@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* search.c: what is found by words has the scores of BM25 computed by hand, whatever came and went; what is found
- * by vectors is what all products find; codes of signs find 99 of 100 of it or are not used; fusion adds reciprocal ranks. */
+ * by vectors is what all products find; codes of signs find 99 of 100 of it or are not used; fusion adds ranks. */
 #include "unit/fixture.h"
 
 #include <math.h>

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/* memory.h: what a tenant's prompts are told of earlier requests: written from what was said of answers, found by
+ * words, put into a delimited block. Over a store (learn/store.h), which keeps it.
+ *
+ * Of four kinds of memory one is the engine's: the working one is the cache of keys and values. The others:
+ *   EPISODIC    a past request and its answer that was found good
+ *   SEMANTIC    a fact, valid from and to a time; a newer one of the same key ends the older
+ *   PROCEDURAL  what passed or failed a check, and what that said
+ *
+ * Invariants: nothing of one tenant is found for another, who has an index of its own. A block is data: lines of JSON
+ * between two lines that none of them can spell, in the order in which memories were made, so that prompts with the
+ * same ones begin alike; its version is a hash of them. Nothing is written where nobody asks for it. Any thread. */
+#ifndef WEFT_MEMORY_MEMORY_H
+#define WEFT_MEMORY_MEMORY_H
+
+#include "base/text.h"
+#include "learn/store.h"
+
+enum {
+    WEFT__MEMORY_KEY = 1024,     /* bytes of a key, with its NUL */
+    WEFT__MEMORY_TEXT = 4096,    /* of a text */
+    WEFT__MEMORY_OF_ONE = 10000, /* memories of a tenant */
+    WEFT__MEMORY_FOUND = 8,      /* in a block */
+    WEFT__MEMORY_TENANTS = 64    /* whose indexes are kept ready */
+};
+
+typedef enum weft__memory_kind {
+    WEFT__MEMORY_EPISODIC,
+    WEFT__MEMORY_SEMANTIC,
+    WEFT__MEMORY_PROCEDURAL,
+    WEFT__MEMORY_KINDS
+} weft__memory_kind;
+
+/* "episodic", "semantic", "procedural"; 1, or 0: there is none of that name. */
+int weft__memory_kind_of(const char *name, weft__memory_kind *out);
+const char *weft__memory_kind_name(weft__memory_kind kind);
+
+typedef struct weft__memory weft__memory;
+
+/* The store outlives it. WEFT_NO_MEMORY. */
+weft_status weft__memory_new(weft__learn_store *store, weft__memory **out, weft_error *err);
+void weft__memory_free(weft__memory **m);
+
+/* Adds one, or with a number changes that; ends a semantic one of the same key that is valid still. Kept when it
+ * returns. WEFT_ARGUMENT: a text is empty, too long or no UTF-8, or it ends before it begins; WEFT_LIMIT: there are
+ * WEFT__MEMORY_OF_ONE; and what weft__learn_put_memory says. */
+weft_status weft__memory_put(weft__memory *m, const weft__learn_memory *memory, int64_t *number, weft_error *err);
+/* WEFT_NOT_FOUND, WEFT_BUSY, WEFT_IO. */
+weft_status weft__memory_drop(weft__memory *m, const char *tenant, int64_t number, weft_error *err);
+/* The tenant's index is made anew when it is asked for next; after the store has forgotten it. */
+void weft__memory_forget(weft__memory *m, const char *tenant);
+
+/* What an event of the store teaches, by weft__learn_tell's number: a correction or an edit a semantic memory with the
+ * question as its key; a thumb up or a reward above 0 an episodic one; a verifier's word a procedural one. Others, and
+ * answers whose question is not known: nothing. *number: of the memory; 0: none. As weft__memory_put. */
+weft_status weft__memory_learn(weft__memory *m, const char *tenant, int64_t event, int64_t *number, weft_error *err);
+
+/* Appends the block for a question, of at most `room` bytes: those of the tenant's memories that are valid at now_ms
+ * and share words with it, the best WEFT__MEMORY_FOUND. *n: how many; 0: nothing is appended. */
+weft_status weft__memory_block(weft__memory *m, const char *tenant, const char *question, size_t n_question,
+                               int64_t now_ms, size_t room, weft__strbuf *out, int *n, weft_error *err);
+
+#endif

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feedback teaches the router and becomes memories, each of its own tenant: the arm that is rewarded answers more and more, also after a restart;
+memories are listed, added, corrected, deleted, and stand in the prompts of chats that ask for them; without --memories there are none.
+
+usage: test_memories.py build/fake_server"""
+import json
+import os
+import tempfile
+import unittest
+
+from servers import CHAT, FAKE, TEXT, Server, user
+
+KEYS = {"ada": "ada-secret-key", "bob": "bob-secret-key"}
+
+
+def as_(who):
+    return {"Authorization": "Bearer " + KEYS[who]}
+
+
+class Learned(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        self.addCleanup(folder.cleanup)
+        self.dir = folder.name
+
+    def serve(self, *more, keys=True):
+        named = [x for k in KEYS.values() if keys for x in ("--api-key", k)]
+        server = Server([*FAKE, "--learn", os.path.join(self.dir, "learned"), "--log-sync", "1", *named, *more])
+        self.addCleanup(lambda: server.process.stdout.closed or server.stop())
+        return server
+
+    def end(self, server):
+        status, err = server.stop()
+        self.assertEqual(status, 0, err)
+
+    def ok(self, answer):
+        self.assertEqual(answer.status, 200, answer.body)
+        return answer.json
+
+    def feedback(self, server, who, body):
+        return self.ok(server.post("/v1/feedback", body, headers=as_(who)))
+
+
+class Router(Learned):
+    def config(self):
+        path = os.path.join(self.dir, "weft.yaml")
+        with open(path, "w") as f:
+            json.dump({"presets": {"calm": {"sampling": {"temperature": 0}}, "wild": {"sampling": {"temperature": 1.5}}}}, f)
+        return ["--config", path, "--alias", "one", "--route", "one", "--route", "calm", "--route", "wild"]
+
+    def ask(self, server, who, i):
+        answer = server.post(TEXT, {"model": "auto", "prompt": f"[say a] question {i % 7}"}, headers=as_(who))
+        return answer, self.ok(answer)["model"]
+
+    def test_learns_from_feedback(self):
+        server = self.serve(*self.config(), "--feedback-per-hour", "1000")
+        arms = []
+        for i in range(60):
+            answer, arm = self.ask(server, "ada", i)
+            arms.append(arm)
+            said = {"reward": 1} if arm == "wild" else {"correction": "no"} if i % 2 else {"thumb": "down"}
+            self.feedback(server, "ada", {"request_id": answer.json["id"], **said})
+        self.assertEqual(arms[0], "one")
+        self.assertGreater(arms[30:].count("wild"), 20)
+        self.assertEqual(server.ask("GET", "/metrics", headers=as_("ada")).body.decode().count("weft_route_rewards_total 60\n"), 1)
+        # another's router has learned nothing
+        for i in range(5):
+            answer, arm = self.ask(server, "bob", i)
+            self.assertEqual((arm, answer.headers["x-weft-routed"]), ("one", "one;p=1"))
+        next_one = [self.ask(server, "ada", i)[0].headers["x-weft-routed"] for i in range(3)]
+        self.end(server)
+        # its log makes it again: the numbers of choices go on, and what it learned is there
+        server = self.serve(*self.config())
+        again = [self.ask(server, "ada", i)[1] for i in range(10)]
+        self.assertGreater(again.count("wild"), 6, (again, next_one))
+        self.assertEqual(self.ask(server, "bob", 0)[1], "one")
+        # and with the tenant it goes
+        self.ok(server.post("/v1/learn/forget", {}, headers=as_("ada")))
+        self.assertEqual(self.ask(server, "ada", 0)[1], "one")
+        self.end(server)
+
+
+class Memories(Learned):
+    def list(self, server, who="ada", status=200):
+        answer = server.ask("GET", "/v1/memories", headers=as_(who))
+        self.assertEqual(answer.status, status, answer.body)
+        return answer.json
+
+    def put(self, server, status=200, who="ada", **body):
+        answer = server.post("/v1/memories", body, headers=as_(who))
+        self.assertEqual(answer.status, status, answer.body)
+        return answer.json
+
+    def say(self, server, text, who="ada", **more):
+        return self.ok(server.post(CHAT, {"messages": user(text), "memory": True, **more}, headers=as_(who)))["choices"][0]["message"]["content"]
+
+    def test_are_put_and_found(self):
+        server = self.serve("--memories", "1")
+        self.assertEqual(self.list(server)["data"], [])
+        one = self.put(server, kind="semantic", key="owls", text="[pick wise]")
+        self.assertEqual((one["kind"], one["key"], one["text"], one["valid_to_ms"]), ("semantic", "owls", "[pick wise]", 0))
+        self.assertEqual(self.say(server, "[say nothing] of owls"), "wise")
+        self.assertEqual(self.say(server, "[say nothing] of foxes"), "nothing")
+        self.assertEqual(self.say(server, "[say nothing] of owls", memory=False), "nothing")
+        self.assertEqual(self.say(server, "[say nothing] of owls", who="bob"), "nothing")
+        self.put(server, id=one["id"], kind="semantic", key="owls", text="[pick old]")
+        self.assertEqual(self.say(server, "[say nothing] of owls"), "old")
+        newer = self.put(server, kind="semantic", key="owls", text="[pick new]")
+        self.assertEqual(self.say(server, "[say nothing] of owls"), "new")
+        self.assertEqual([bool(m["valid_to_ms"]) for m in self.list(server)["data"]], [True, False])
+        self.assertEqual(self.list(server, "bob")["data"], [])
+        for number, who, status in ((newer["id"], "bob", 404), (newer["id"], "ada", 200), (newer["id"], "ada", 404), (99, "ada", 404), ("x", "ada", 404)):
+            self.assertEqual(server.ask("DELETE", f"/v1/memories/{number}", headers=as_(who)).status, status)
+        self.assertEqual(self.say(server, "[say nothing] of owls"), "nothing")
+        for body, said in (({"kind": "odd", "text": "x"}, "episodic, semantic or procedural"), ({"kind": "semantic"}, "text"), ({"kind": "semantic", "text": ""}, "1 to 4096"),
+                           ({"kind": "semantic", "text": "x", "id": 77}, ""), ({"kind": "semantic", "text": "x", "valid_from_ms": 5, "valid_to_ms": 4}, "before its end")):
+            self.assertIn(said, self.put(server, 404 if "id" in body else 400, **body)["error"]["message"])
+        self.assertEqual(server.ask("GET", "/v1/memories/1", headers=as_("ada")).status, 405)
+        self.end(server)
+
+    def test_come_of_feedback(self):
+        server = self.serve("--memories", "1")
+        answer = self.ok(server.post(CHAT, {"messages": user("[say mill] Where is Mira?")}, headers=as_("ada")))
+        self.feedback(server, "ada", {"request_id": answer["id"], "correction": "In the inn."})
+        self.assertEqual([(m["kind"], m["key"], m["text"], m["source"]) for m in self.list(server)["data"]],
+                         [("semantic", "[say mill] Where is Mira?", "In the inn.", answer["id"])])
+        self.assertEqual(self.list(server, "bob")["data"], [])
+        self.ok(server.post("/v1/learn/forget", {}, headers=as_("ada")))
+        self.assertEqual(self.list(server)["data"], [])
+        self.end(server)
+
+    def test_are_off(self):
+        server = self.serve()
+        for answer in (server.ask("GET", "/v1/memories", headers=as_("ada")), server.post("/v1/memories", {"kind": "semantic", "text": "x"}, headers=as_("ada")),
+                       server.post(CHAT, {"messages": user("[say a]"), "memory": True}, headers=as_("ada"))):
+            self.assertEqual(answer.status, 501, answer.body)
+        self.end(server)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
