@@ -120,7 +120,7 @@ void weft__train_as_it_began(weft__trainer *t, int on)
 
 void weft__trainer_hold_to_base(weft__trainer *t)
 {
-    t->began = NULL; /* its memory is the trainer's */
+    t->goes_on = 0;
 }
 
 /* ---- how much pairs count ---- */
