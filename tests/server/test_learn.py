@@ -106,6 +106,18 @@ class Learn(unittest.TestCase):
         self.assertEqual(self.rows("SELECT count(*) FROM answers WHERE text = 'secret'"), [(0,)])
         self.assertIn('weft_learn_answers_total{what="kept"} 5', s.ask("GET", "/metrics", headers=as_("ada")).body.decode())
 
+    def test_the_adapter_is_kept_by_name_version_and_content(self):
+        file = os.path.join(self.folder.name, "mine.gguf")
+        open(file, "w").close()
+        s = self.serve("--adapter", file)
+        a, b = self.ask(s, "[say One]", model="mine"), self.ask(s, "[say One]", model="fake")
+        told = self.feedback(s, {"request_id": a["id"], "thumb": "up"})
+        self.assertEqual((told["adapter"], told["version"]), ("mine", 1))
+        rows = dict((r[0], r[1:]) for r in self.rows("SELECT id, adapter, version, length(content) FROM answers"))
+        self.assertEqual(rows[a["id"]][:2], ("mine", 1))
+        self.assertIn(rows[a["id"]][2], (0, 32))  # the fake engine reads no file
+        self.assertEqual(rows[b["id"]], ("", 0, 0))
+
     def test_without_it_nothing_is_kept(self):
         s = Server(FAKE)
         self.servers.append(s)
