@@ -239,7 +239,7 @@ weft_status weft__memory_put(weft__memory *m, const weft__learn_memory *one, int
     if (st) return st;
     pthread_mutex_lock(&m->lock);
     st = tenant_ready(m, one->tenant, &t, err);
-    if (!st && !one->number && t->n >= WEFT__MEMORY_OF_ONE)
+    if (!st && !one->number && weft__search_words_count(t->words) >= WEFT__MEMORY_OF_ONE)
         st = weft_fail(err, WEFT_LIMIT, "%d memories are there, which is the most; delete some", WEFT__MEMORY_OF_ONE);
     const memory_item *older = st ? NULL : older_of(t, one);
     if (!st) st = weft__learn_put_memory(m->store, one, number, err);
@@ -252,8 +252,11 @@ weft_status weft__memory_put(weft__memory *m, const weft__learn_memory *one, int
 
 weft_status weft__memory_drop(weft__memory *m, const char *tenant, int64_t number, weft_error *err)
 {
+    pthread_mutex_lock(&m->lock);
     const weft_status st = weft__learn_drop_memory(m->store, tenant, number, err);
-    weft__memory_forget(m, tenant);
+    const memory_tenant *t = *place_of_tenant(m, tenant);
+    if (!st && t) weft__search_words_remove(t->words, (uint64_t)number); /* its item stays, and is found no more */
+    pthread_mutex_unlock(&m->lock);
     return st;
 }
 
