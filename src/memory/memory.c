@@ -250,12 +250,23 @@ weft_status weft__memory_put(weft__memory *m, const weft__learn_memory *one, int
     return st;
 }
 
+static void take_out(memory_tenant *t, int64_t number)
+{
+    size_t at = 0;
+    while (at < t->n && t->items[at].number != number) at++;
+    if (at == t->n) return;
+    weft__search_words_remove(t->words, (uint64_t)number);
+    weft__free(t->items[at].key);
+    weft__free(t->items[at].text);
+    memmove(&t->items[at], &t->items[at + 1], (--t->n - at) * sizeof *t->items);
+}
+
 weft_status weft__memory_drop(weft__memory *m, const char *tenant, int64_t number, weft_error *err)
 {
     pthread_mutex_lock(&m->lock);
     const weft_status st = weft__learn_drop_memory(m->store, tenant, number, err);
-    const memory_tenant *t = *place_of_tenant(m, tenant);
-    if (!st && t) weft__search_words_remove(t->words, (uint64_t)number); /* its item stays, and is found no more */
+    memory_tenant *t = *place_of_tenant(m, tenant);
+    if (!st && t) take_out(t, number);
     pthread_mutex_unlock(&m->lock);
     return st;
 }
