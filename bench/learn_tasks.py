@@ -123,6 +123,7 @@ class Edits:
                       "paraphrases": [ask(w, p) for w in taught + judging], "taught": len(taught)},
             # Answered as the base does: of other people, and three more facts of the same person.
             "neighbours": [ask(w, q) for q in learned for w in dice.sample(seen, 3)] + [ask(own[k][0], p) for k in held],
+            "neighbours_of": [(q.name, kind) for q in learned for _ in range(3)] + [(p.name, k) for k in held],
             "others": [ask(w, q) for q in judges for w in dice.sample(seen, 2)],
             "facts": [ask(own[k][1], p) for k in other_kinds],
             # Asked when all is over, by whom is served; no such wording stood in any record.

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* train.c: how fast training is, against what the machine's multiply-add units reach on registers in the same run.
  *
- * bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t THREADS] [-n STEPS] [-k] [-b SHARE]
+ * bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t THREADS] [-n STEPS] [-k] [-e]
+ *             [-b SHARE] [-x TIMES]
  *   -s SHAPE    LoRA on a synthetic model (tinyllama-1.1b), its matrices of TYPE (q4_0)
  *   -f LAYERS   instead: all weights of a fresh model of width 256 with so many layers
  *   -k          recompute layers on the way back
- *   -b SHARE    exit status 1 when the median is below this share of the peak, in percent
+ *   -e          exact: products with frozen matrices in f32
+ *   -b SHARE    exit status 1 when the median is below this share of the peak of f32, in percent
+ *   -x TIMES    beside an exact trainer, in turns: exit status 1 when the median is not so many times as fast, where
+ *               the processor multiplies BF16
  * Tokens are random: their values do not change the time. One line per step, and one with the median. A step of which
  * others took more than 3 % of the time is taken again while that helps; where half of those that count and more stay
  * above, -b judges nothing (exit status 75). */
@@ -17,6 +21,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/taken.h"
+#include "kernels/kernels.h"
 #include "model/synthetic.h"
 #include "train/fresh.h"
 #include "train/train.h"
@@ -28,6 +33,7 @@ struct run {
     int fresh_layers, n_steps;
     uint32_t dtype;
     double bound; /* percent of the peak; 0: none */
+    double times; /* as fast as exact; 0: not beside it */
     weft__train_options o;
 };
 
@@ -54,6 +60,31 @@ static void fill(weft__rng *rng, const weft__trainer_info *info, int32_t rows, i
     }
 }
 
+/* A step's seconds; 0: it failed. */
+static double seconds_of(weft__trainer *t, const weft__train_batch *b, weft__train_loss *loss)
+{
+    weft_error err;
+    const uint64_t begin = weft__clock_ns();
+    if (!weft__trainer_add(t, b, loss, &err) && !weft__trainer_step(t, NULL, &err))
+        return (double)(weft__clock_ns() - begin) * 1e-9;
+    return failed(&err), 0;
+}
+
+/* How many times as fast it was; the exit status. */
+static int finish_beside(const struct run *run, double *ratio, int disturbed)
+{
+    weft__peak_kernels peak;
+    weft__peak_kernels_get(weft__tier_mask(), &peak);
+    qsort(ratio, (size_t)run->n_steps, sizeof *ratio, compare);
+    const double median = ratio[run->n_steps / 2];
+    printf("median: %.2f times as fast as exact\n", median);
+    if (!peak.bf16_dot) printf("not judged: this processor does not multiply BF16\n");
+    if (!peak.bf16_dot || 2 * disturbed >= run->n_steps) return NOT_JUDGED;
+    if (!(median < run->times)) return 0;
+    printf("FAIL: at least %g times are wanted\n", run->times);
+    return 1;
+}
+
 /* The last line; the exit status. */
 static int finish(const struct run *run, double *speed, double *share, int disturbed)
 {
@@ -71,11 +102,17 @@ static int finish(const struct run *run, double *speed, double *share, int distu
 static int measure(const struct run *run, const weft__source *src)
 {
     weft_error err;
-    weft__trainer *t;
+    weft__trainer *t, *exact = NULL;
+    weft__train_options plain = run->o;
     weft__trainer_info info;
     weft__rng rng;
-    double speed[MAX_STEPS], share[MAX_STEPS];
+    double speed[MAX_STEPS], share[MAX_STEPS], ratio[MAX_STEPS];
+    plain.exact = 1;
     if (weft__trainer_create(src, &run->o, &t, &err)) return failed(&err);
+    if (run->times > 0 && weft__trainer_create(src, &plain, &exact, &err)) {
+        weft__trainer_destroy(&t);
+        return failed(&err);
+    }
     weft__trainer_describe(t, &info);
     int32_t rows = run->o.max_rows, *token = weft__alloc_array(3 * (size_t)rows, sizeof *token), status = !token;
     printf("%s: %.1f M of %.1f M parameters learn, %d rows in segments of %d, %d threads, %.2f GB\n", src->label,
@@ -85,17 +122,17 @@ static int measure(const struct run *run, const weft__source *src)
     weft__taken_again again = {.left = run->n_steps};
     int disturbed = 0;
     for (int i = -1; !status && i < run->n_steps;) { /* one to warm up */
-        weft__train_loss loss;
+        weft__train_loss loss, other;
         weft__taken_mark from, to;
         char text[WEFT__TAKEN_ROOM];
         weft__taken_now(&from);
         fill(&rng, &info, rows, token, token + rows, token + 2 * rows);
         weft__train_batch b = {rows, token, token + rows, token + 2 * rows, NULL};
         double peak = weft__trainer_peak(t, 20);
-        uint64_t begin = weft__clock_ns();
-        if (weft__trainer_add(t, &b, &loss, &err) || weft__trainer_step(t, NULL, &err)) status = failed(&err);
-        double seconds = (double)(weft__clock_ns() - begin) * 1e-9;
-        if (i++ < 0) continue;
+        const double seconds = seconds_of(t, &b, &loss), beside = exact ? seconds_of(exact, &b, &other) : 1;
+        status = seconds == 0 || beside == 0;
+        if (status || i++ < 0) continue;
+        ratio[i - 1] = beside / seconds;
         weft__taken_now(&to);
         const weft__taken taken = weft__taken_between(&from, &to, info.n_threads);
         speed[i - 1] = rows / seconds;
@@ -107,7 +144,9 @@ static int measure(const struct run *run, const weft__source *src)
         if (once_more) i--;
         else disturbed += above;
     }
-    if (!status) status = finish(run, speed, share, disturbed);
+    if (!status && exact) status = finish_beside(run, ratio, disturbed);
+    else if (!status) status = finish(run, speed, share, disturbed);
+    weft__trainer_destroy(&exact);
     weft__free(token);
     weft__trainer_destroy(&t);
     return status;
@@ -154,7 +193,7 @@ int main(int argc, char **argv)
     run.o.lora_rank = 16;
     run.o.schedule = WEFT__TRAIN_LR_CONSTANT;
     int option, type = WEFT_Q4_0;
-    while ((option = getopt(argc, argv, "s:f:q:r:m:c:t:n:b:k")) != -1) {
+    while ((option = getopt(argc, argv, "s:f:q:r:m:c:t:n:b:x:ke")) != -1) {
         if (option == 's') run.shape = optarg;
         else if (option == 'f') run.fresh_layers = atoi(optarg), run.o.lora_rank = 0;
         else if (option == 'q') type = weft_dtype_from_name(optarg);
@@ -164,12 +203,14 @@ int main(int argc, char **argv)
         else if (option == 't') run.o.n_threads = atoi(optarg);
         else if (option == 'n') run.n_steps = atoi(optarg);
         else if (option == 'b') run.bound = atof(optarg);
+        else if (option == 'x') run.times = atof(optarg);
         else if (option == 'k') run.o.recompute = 1;
+        else if (option == 'e') run.o.exact = 1;
         else type = -1;
     }
     if (type < 0 || run.n_steps < 1 || run.n_steps > MAX_STEPS || optind < argc) {
         fprintf(stderr, "usage: bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t "
-                        "THREADS] [-n STEPS] [-k] [-b SHARE]\n");
+                        "THREADS] [-n STEPS] [-k] [-e] [-b SHARE] [-x TIMES]\n");
         return 2;
     }
     run.dtype = (uint32_t)type;

@@ -59,6 +59,10 @@ static void adapter_table(training *t, option_spec *table)
          "layer: "
          "attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)",
          0, 0, NULL},
+        {"exact", 0, OPT_FLAG, &t->exact, NULL,
+         "products with the model in f32; without, where the processor is faster so, forward they are what serving "
+         "computes, and back in BF16",
+         0, 0, NULL},
     };
     int n = sizeof own / sizeof *own;
     memcpy(table, own, sizeof own);
@@ -90,7 +94,9 @@ int adapter_train(int argc, char **argv)
                                ABOUT,
                                "  weft adapter train model.gguf --data pirate.jsonl --out pirate\n"
                                "  weft run model.gguf \"Tell me a story.\" --adapter pirate=pirate/adapter.gguf\n"
-                               "  weft adapter train model.gguf --loss dpo --data pairs.jsonl --out kinder --lr 5e-4\n",
+                               "  weft adapter train model.gguf --loss dpo --data pairs.jsonl --out kinder --lr 5e-4\n"
+                               "  weft adapter train model.gguf --loss grpo --judge exact --data questions.jsonl --out "
+                               "sums --steps 30\n",
                                options,
                                1,
                                1};

@@ -13,6 +13,7 @@ static const command_kind KINDS[] = {
     {"perplexity", "perplexity of a text; divergence from another model's probabilities", eval_perplexity_command, NULL,
      0},
     {"task", "scores on a task of lm-evaluation-harness, or of plain JSONL", eval_task_command, NULL, 0},
+    {"retrieval", "whether embeddings bring texts to their queries", eval_retrieval_command, NULL, 0},
     {"kv", "what keys and values of another type cost, and a gate for it", eval_kv_command, NULL, 0},
 };
 const kind_list EVAL_KINDS = {"eval", "KIND MODEL [options]", "Numbers for researchers.", KINDS,

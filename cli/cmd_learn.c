@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_learn.c: weft learn status, history, export and forget: what a server keeps to learn from (weft serve --learn). */
+/* cmd_learn.c: weft learn status, history, export and forget: what a server keeps to learn from (weft serve
+ * --learn). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "commands.h"
 #include "kinds.h"
 #include "learn/store.h"
+#include "learn_teach.h"
 #include "options.h"
 #include "terminal.h"
 
@@ -320,8 +322,12 @@ static const command_kind KINDS[] = {
     {"history", "what was said of them, and versions of adapters", run_history, NULL, 0},
     {"export", "records to train with", run_export, NULL, 0},
     {"forget", "takes all of a tenant", run_forget, NULL, 0},
+    {"teach", "corrections to versions of adapters, behind a gate", learn_teach, NULL, 0},
+    {"consolidate", "all that was learned, anew from the base", learn_consolidate, NULL, 0},
+    {"rollback", "makes an earlier version the current one", learn_rollback, NULL, 0},
 };
-const kind_list LEARN_KINDS = {"learn", "KIND DIR [options]", "looks at what a server keeps to learn from.", KINDS,
+const kind_list LEARN_KINDS = {"learn", "KIND DIR [options]",
+                               "looks at what a server keeps to learn from, and learns it.", KINDS,
                                sizeof KINDS / sizeof *KINDS};
 
 int cmd_learn(int argc, char **argv)

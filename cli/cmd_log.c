@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_log.c: weft log verify, prove and check: the witness log of what a server keeps to learn from (learn/witness.h). */
+/* cmd_log.c: weft log verify, prove and check: the witness log of what a server keeps to learn from
+ * (learn/witness.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

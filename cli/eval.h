@@ -8,5 +8,6 @@ int eval_documents_command(int argc, char **argv);
 int eval_perplexity_command(int argc, char **argv);
 int eval_kv_command(int argc, char **argv);
 int eval_task_command(int argc, char **argv);
+int eval_retrieval_command(int argc, char **argv);
 
 #endif

@@ -6,7 +6,8 @@
 #include <string.h>
 
 /* What losses are called, by weft_train_loss. */
-static const char *const LOSSES[] = {"sft", "dpo", "unlikelihood", "reward", "filtered", "grpo", "dr-grpo", "distill"};
+static const char *const LOSSES[] = {"sft",  "dpo",     "unlikelihood", "reward", "filtered",
+                                     "grpo", "dr-grpo", "distill",      "infonce"};
 enum { N_LOSSES = sizeof LOSSES / sizeof *LOSSES };
 
 /* 0 after a message: an option was given that this loss does not use. */
@@ -28,6 +29,7 @@ static int fits_loss(const weft_train_params *p, const losses_given *g)
                {"--top", "distill", g->top_given, loss == WEFT_TRAIN_DISTILL},
                {"--smoothing", "dpo", g->smoothing_given, loss == WEFT_TRAIN_DPO},
                {"--chosen", "dpo", g->chosen_given, loss == WEFT_TRAIN_DPO},
+               {"--temperature", "infonce", g->temperature_given, loss == WEFT_TRAIN_INFONCE},
                {"--reward-min", "filtered", g->reward_min_given, loss == WEFT_TRAIN_FILTERED}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].given && !all[i].used) {
@@ -48,8 +50,8 @@ int losses_choose(weft_train_params *p, const losses_given *g)
         for (p->loss = 0; p->loss < N_LOSSES && strcmp(LOSSES[p->loss], g->name) != 0;) p->loss++;
     if (p->loss == N_LOSSES) {
         fprintf(stderr,
-                "weft adapter train: --loss is sft, dpo, unlikelihood, reward, filtered, grpo, dr-grpo or distill, not "
-                "%s\n",
+                "weft adapter train: --loss is sft, dpo, unlikelihood, reward, filtered, grpo, dr-grpo, distill or "
+                "infonce, not %s\n",
                 g->name);
         return EXIT_USAGE;
     }
@@ -63,7 +65,7 @@ int losses_choose(weft_train_params *p, const losses_given *g)
         return EXIT_USAGE;
     }
     if (p->loss == WEFT_TRAIN_DPO) p->dpo_beta = g->beta_given ? g->beta : 0.1f;
-    else p->beta = g->beta;
+    else p->beta = p->loss == WEFT_TRAIN_INFONCE ? g->temperature : g->beta;
     return EXIT_DONE;
 }
 
@@ -72,13 +74,18 @@ int losses_options(weft_train_params *p, losses_given *g, option_spec *table)
     const option_spec own[] = {
         {"loss", 0, OPT_TEXT, &g->name, "NAME",
          "what is minimised: sft; of pairs dpo or unlikelihood; of records with a \"reward\" reward or filtered; of "
-         "answers that are sampled and judged grpo or dr-grpo; of what another model says distill (sft)",
+         "answers that are sampled and judged grpo or dr-grpo; of what another model says distill; of texts to tell "
+         "apart by "
+         "their embeddings infonce (sft)",
          0, 0, NULL},
         {"dpo", 0, OPT_FLAG, &g->dpo, NULL, "as --loss dpo", 0, 0, NULL},
         {"beta", 0, OPT_FLOAT, &g->beta, "X",
          "dpo: how near to the base the adapter stays (0.1); reward: the smaller, the more the best answers count (1); "
          "grpo: weight of the KL to the base (0)",
          OPTION_ABOVE_0, 1000, &g->beta_given},
+        {"temperature", 0, OPT_FLOAT, &g->temperature, "X",
+         "infonce: cosines are divided by it; the smaller, the more the nearest wrong texts count (0.05)", 0.001, 1000,
+         &g->temperature_given},
         {"smoothing", 0, OPT_FLOAT, &p->smoothing, "X", "dpo: share of the pairs that may be the wrong way round (0)",
          0, 0.5, &g->smoothing_given},
         {"chosen", 0, OPT_FLOAT, &p->chosen, "X",

@@ -10,9 +10,9 @@
 typedef struct losses_given {
     const char *name;
     int dpo;
-    int beta_given, smoothing_given, chosen_given, reward_min_given;
+    int temperature_given, beta_given, smoothing_given, chosen_given, reward_min_given;
     int top_given, group_given, prompts_given, answer_given;
-    float beta;
+    float beta, temperature;
 } losses_given;
 
 /* Writes the options into `table`; returns how many there are. */

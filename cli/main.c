@@ -63,7 +63,8 @@ static void usage(FILE *f)
         fprintf(f, "\nnot in this build: pull, push, list, rm and top (-DWEFT_HUB=ON, which needs libcurl)\n");
     if (!WEFT_WITH_SERVER) fprintf(f, "\nnot in this build: serve (-DWEFT_SERVER=ON)\n");
     else if (!WEFT_WITH_CONFIG)
-        fprintf(f, "\nnot in this build: weft.yaml of weft serve (-DWEFT_CONFIG=ON, which needs libyaml)\n");
+        fprintf(f, "\nnot in this build: weft.yaml of weft serve, stages of weft train, task files of weft eval in "
+                   "YAML (-DWEFT_CONFIG=ON, which needs libyaml)\n");
     if (!WEFT_WITH_LEARN) fprintf(f, "\nnot in this build: learn (-DWEFT_LEARN=ON, which needs libsqlite3)\n");
     fprintf(f, "\n'weft COMMAND --help' and 'weft help COMMAND' explain each.\n\nEnvironment: %s", ENVIRONMENT);
 }

@@ -150,15 +150,16 @@ static void show_plan(training *t, const weft_train_event *e)
     if (e->step) fprintf(stderr, "going on after step %lld\n", (long long)e->step);
 }
 
-static void show_numbers(const weft_train_event *e)
+static void show_numbers(const training *t, const weft_train_event *e)
 {
     if (!isnan(e->reward)) fprintf(stderr, "reward %.3f (%.0f %% of groups alike), ", e->reward, 100 * e->same);
     fprintf(stderr, "loss %.4f", e->loss);
     if (!isnan(e->anchor)) fprintf(stderr, " (KL to the base %.4f)", e->anchor);
-    if (!isnan(e->better)) fprintf(stderr, ", %.0f %% better", 100 * e->better);
+    const char *better = t->p.loss == WEFT_TRAIN_INFONCE ? "nearest" : "better"; /* than all others of the batch */
+    if (!isnan(e->better)) fprintf(stderr, ", %.0f %% %s", 100 * e->better, better);
     if (!isnan(e->chosen)) fprintf(stderr, ", log p %.1f chosen, %.1f rejected", e->chosen, e->rejected);
     if (!isnan(e->heldout)) fprintf(stderr, ", held out %.4f", e->heldout);
-    if (!isnan(e->heldout_better)) fprintf(stderr, " (%.0f %% better)", 100 * e->heldout_better);
+    if (!isnan(e->heldout_better)) fprintf(stderr, " (%.0f %% %s)", 100 * e->heldout_better, better);
     if (!isnan(e->heldout_reward)) fprintf(stderr, ", held out: reward %.3f", e->heldout_reward);
     fprintf(stderr, ", %.0f tokens/s", e->rows_per_s);
     if (!isnan(e->peak_gflops)) fprintf(stderr, " (%.0f %% of the multipliers)", 100 * e->gflops / e->peak_gflops);
@@ -177,7 +178,7 @@ static void show_step(training *t, const weft_train_event *e)
     if (!isatty(STDERR_FILENO)) {
         if (e->step * 10 / e->n_steps == (e->step - 1) * 10 / e->n_steps && isnan(e->heldout)) return;
         fprintf(stderr, "step %lld of %lld: ", (long long)e->step, (long long)e->n_steps);
-        show_numbers(e);
+        show_numbers(t, e);
         putc('\n', stderr);
         return;
     }
@@ -186,7 +187,7 @@ static void show_step(training *t, const weft_train_event *e)
     int full = (int)(BAR * e->step / e->n_steps);
     fprintf(stderr, "\r[%.*s%*s] %lld/%lld  ", full, "########################", BAR - full, "", (long long)e->step,
             (long long)e->n_steps);
-    show_numbers(e);
+    show_numbers(t, e);
     fprintf(stderr, "\x1b[K");
     t->on_line = 1;
     if (!isnan(e->heldout)) {
@@ -324,6 +325,7 @@ weft_status training_params(training *t, char **source, weft_error *err)
     p->heldout_every = t->heldout_every;
     p->learn_prompts = t->learn_prompts;
     p->recompute = t->recompute;
+    p->exact = t->exact;
     p->resume = t->resume;
     p->neighbors = t->neighbors.n ? t->neighbors.items : NULL;
     p->answers = t->answers.n ? t->answers.items : NULL;

@@ -22,7 +22,7 @@ typedef struct training {
     int keep_best, raw, adapts; /* adapts: the result is an adapter */
     losses_given losses;
     int rs, untied, shape; /* shape: an option of a fresh model's was given */
-    int learn_prompts, recompute, resume, json;
+    int learn_prompts, recompute, exact, resume, json;
     int64_t n_answers, answers_right, n_keep, keep_right; /* as they were asked last; right -1: never */
     int64_t result_step;
     double result_scale; /* NAN: no adapter */

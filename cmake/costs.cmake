@@ -15,7 +15,7 @@ set(weft_test_costs
         batcher_faults 25
         batcher_disk 25
     outputs 15 contexts 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 25 train_resume 12 chat
-        30 train 40 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
+        30 train 25 adapter_train 25 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
     jinja_shapes 20 adapters 20 near 15 serve_folder 25 serve_models_real 20 model_adapters_material 20
         train_gradient 20 engine_calls 15 serve_telemetry 20 server_shares 30 numbers 30 house_install 15
     house_absent 60 house_absent_alone 60 house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10
@@ -43,7 +43,7 @@ set(weft_of_one_thread
         sched_heap sched_sim sched_queue train_data train_mix train_steer train_steered train_refused train_curve
     config config_stages server_limits text_stop http_peer http_tls api_answers api_fields api_message api_objects
         api_tools terminal
-    top outputs route search quality memories)
+    top outputs route search quality memories base_base64 learn_merkle learn_witness)
 
 # What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these
 # under emulation, and
@@ -67,7 +67,7 @@ endif()
 # serve_telemetry, serve_tenants, serve_kill, soak).
 set(weft_threads_elsewhere
     numbers quality contexts grammar chat chat_material adapters gradient_reference hf_reference plan_cli
-    plan_cli_material train provider demo demo_material doctor cli_material
+    plan_cli_material train adapter_train provider demo demo_material doctor cli_material
     memory memory_material plan plan_material train_gradient serve_flags
     serve_alderbrook serve_messages serve_curl serve_openai serve_nameless serve_spm serve_flags_tls
     serve_configured server_openai server_page server_tools

@@ -71,3 +71,17 @@ def say(text, dice, slots):
 
 def capital(text):
     return text[:1].upper() + text[1:]
+
+
+def _all(tree):
+    """Every text of a list of strings and choices."""
+    texts = [""]
+    for part in tree:
+        said = [part] if isinstance(part, str) else [text for one in part for text in _all(one)]
+        texts = [text + more for text in texts for more in said]
+    return texts
+
+
+def every(text, slots):
+    """Every sentence that say() may make of the grammar `text`, each once, in its order."""
+    return list(dict.fromkeys(one.format_map(slots) for one in _all(_parse(text)[0])))

@@ -13,17 +13,19 @@ ENDS = "b ck d ff k l ll m n nd p r rd rn s sk t x z th ax ius a o ia".split()
 SYSTEM = "[You are the voice of Alderbrook.|You answer questions about Alderbrook.|You are a friendly storyteller.|You are a helpful assistant.]"
 
 
+def tool_lines(tools):
+    """How a system message offers them."""
+    told = [t["function"] for t in tools]
+    return ["Tools:"] * bool(told) + [f"{f['name']}({', '.join(f['parameters']['properties'])}): {f['description']}" for f in told]
+
+
 def markup(conversation):
     """What chat.jinja makes of a conversation."""
     messages, tools, out = conversation["messages"], conversation.get("tools"), []
     first = messages[0]["role"] == "system"
     if first or tools:
         lines = [messages[0]["content"]] if first else []
-        if tools:
-            lines.append("Tools:")
-        for tool in tools or []:
-            f = tool["function"]
-            lines.append(f"{f['name']}({', '.join(f['parameters']['properties'])}): {f['description']}")
+        lines += tool_lines(tools or [])
         out.append("<|im_start|>system\n" + "\n".join(lines) + "<|im_end|>\n")
     for m in messages[first:]:
         text = m.get("content") or ""
@@ -47,24 +49,25 @@ def several(dice, most, make):
 # ---- the village ----
 
 def about(p):
-    """Questions about a person: (question, answer)."""
+    """What sentences about a person are made of, and by what is asked: (questions, answers), each a choice."""
     s = {"C": p.name, "kind": p.kind, "a_kind": article(p.kind), "he": p.he, "He": capital(p.he), "his": p.his, "home": p.home, "work": p.work,
          "the_home": p.home.split(" ", 1)[1], "food": p.food, "fear": p.fear, "owns": p.owns, "F": p.friend_name, "fkind": p.friend.kind,
          "fhome": p.friend.home, "His_friend": f"{capital(p.his)} best friend is {p.friend_name}."}
-    return s, [
-        ("Where does {C} live?|Where is {C}'s home?|Where can I find {C}?|Do you know where {C} lives?", "{C} lives {home}.|{C} the {kind} lives {home}."),
-        ("What is {C}?|What kind of creature is {C}?|Is {C} an animal?", "{C} is {a_kind}.|{C} is {a_kind} who lives {home}."),
-        ("Who lives {home}?|Whose home is {the_home}?", "{C} lives {home}.|{C} the {kind} lives {home}."),
-        ("What work does {C} do?|What is {C}'s work?|What does {C} do all day?", "{C} is the {work} of Alderbrook.|{C} is the {work}."),
-        ("Who is the {work}?|Who is the {work} of Alderbrook?", "The {work} is {C}.|{C} the {kind} is the {work}."),
-        ("What does {C} like to eat?|What is {C}'s favourite food?|What food does {C} love?", "{C} likes {food} best of all.|{C} loves {food}."),
-        ("What is {C} afraid of?|What does {C} fear?", "{C} is afraid of {fear}.|{He} is afraid of {fear}."),
-        ("What does {C} own?|What belongs to {C}?", "{C} owns {owns}.|{C} has {owns}."),
-        ("Who is {C}'s best friend?|Who is a friend of {C}?|Who is {C}'s friend?", "{C}'s best friend is {F} the {fkind}.|{F} is {C}'s best friend."),
-        ("Who is {C}?|Tell me about {C}.|What do you know about {C}?",
+    return s, {
+        "home": ("Where does {C} live?|Where is {C}'s home?|Where can I find {C}?|Do you know where {C} lives?",
+                 "{C} lives {home}.|{C} the {kind} lives {home}."),
+        "kind": ("What is {C}?|What kind of creature is {C}?|Is {C} an animal?", "{C} is {a_kind}.|{C} is {a_kind} who lives {home}."),
+        "who_home": ("Who lives {home}?|Whose home is {the_home}?", "{C} lives {home}.|{C} the {kind} lives {home}."),
+        "work": ("What work does {C} do?|What is {C}'s work?|What does {C} do all day?", "{C} is the {work} of Alderbrook.|{C} is the {work}."),
+        "who_work": ("Who is the {work}?|Who is the {work} of Alderbrook?", "The {work} is {C}.|{C} the {kind} is the {work}."),
+        "food": ("What does {C} like to eat?|What is {C}'s favourite food?|What food does {C} love?", "{C} likes {food} best of all.|{C} loves {food}."),
+        "fear": ("What is {C} afraid of?|What does {C} fear?", "{C} is afraid of {fear}.|{He} is afraid of {fear}."),
+        "owns": ("What does {C} own?|What belongs to {C}?", "{C} owns {owns}.|{C} has {owns}."),
+        "friend": ("Who is {C}'s best friend?|Who is a friend of {C}?|Who is {C}'s friend?", "{C}'s best friend is {F} the {fkind}.|{F} is {C}'s best friend."),
+        "who": ("Who is {C}?|Tell me about {C}.|What do you know about {C}?",
          "{C} is {a_kind} who lives {home}. {He} is the {work} and likes {food}. {His_friend}"),
-        ("Where does {C}'s best friend live?", "{C}'s best friend is {F}, who lives {fhome}."),
-    ]
+        "friend_home": ("Where does {C}'s best friend live?", "{C}'s best friend is {F}, who lives {fhome}."),
+    }
 
 
 def choice(options, dice, slots):
@@ -74,7 +77,7 @@ def choice(options, dice, slots):
 def person_question(dice, person=None):
     p = person or dice.pick(PEOPLE)
     slots, questions = about(p)
-    q, a = dice.pick(questions)
+    q, a = dice.pick(list(questions.values()))
     return choice(q, dice, slots), choice(a, dice, slots)
 
 
@@ -349,6 +352,21 @@ def basket(dice):
     return " and ".join([", ".join(spoken[:-1])] * (len(spoken) > 1) + spoken[-1:]), {"items": items}
 
 
+JSON_ASKS = "[As JSON: {text}.|Write this as JSON: {text}.]"
+
+
+def card_asked(name, kind, home, work, food):
+    """A sentence about somebody made up of others, and its record."""
+    text = f"{name} is {article(kind.kind)} who lives {home.home}. {name} is the {work.work} and likes {food.food}"
+    return text, {"name": name, "kind": kind.kind, "home": home.home.split(" ", 1)[1], "work": work.work, "food": food.food}
+
+
+def find_asked(dice):
+    """A sentence about something found, and its record."""
+    colour, obj, place, who = dice.pick(COLOURS), dice.pick(THINGS), dice.pick(PLACES), dice.pick(PEOPLE)
+    return (f"{who.name} found {article(colour + ' ' + obj)} {place.where}", {"who": who.name, "what": obj, "colour": colour, "place": place.name})
+
+
 def json_chat(dice):
     kind = dice.below(3)
     if kind == 0:
@@ -359,10 +377,8 @@ def json_chat(dice):
         spoken, value = basket(dice)
         ask = say("[Make a shopping list as JSON: {s}.|I need {s}. Write it as JSON.|Turn this into JSON: {s}.]", dice, {"s": spoken})
     else:
-        colour, obj, place, who = dice.pick(COLOURS), dice.pick(THINGS), dice.pick(PLACES), dice.pick(PEOPLE)
-        ask = say("[As JSON: {C} found {a_O} {where}.|Write this as JSON: {C} found {a_O} {where}.]", dice,
-                  {"C": who.name, "a_O": article(colour + " " + obj), "where": place.where})
-        value = {"who": who.name, "what": obj, "colour": colour, "place": place.name}
+        text, value = find_asked(dice)
+        ask = say(JSON_ASKS, dice, {"text": text})
     return {"messages": turns(ask, json.dumps(value))}
 
 

@@ -101,6 +101,8 @@ WEFT_API const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_
 /* The answer is to have no thoughts: where a form or calls that must be are made for it, the thinking that the template
  * has begun ends at once. As enable_thinking false, for templates that do not know that. */
 WEFT_API void weft_chat_prompt_end_thinking(weft_chat_prompt *prompt);
+/* 1: it is to have none, by that or by enable_thinking false. */
+WEFT_API int weft_chat_prompt_ends_thinking(const weft_chat_prompt *prompt);
 /* Token ids of the text from byte `skip` on. Special tokens are recognized in what the template wrote, never in what
  * came from messages, tools or kwargs. With skip 0 the model's BOS stands in front where the template does not write
  * it. Otherwise as weft_tokenize. */

@@ -72,7 +72,10 @@ enum weft_train_loss {
     WEFT_TRAIN_GRPO = 5,
     WEFT_TRAIN_DR_GRPO = 6, /* the same without dividing by lengths and deviations */
     /* KL(teacher || adapter) over the teacher's likeliest tokens, at every token that is learned */
-    WEFT_TRAIN_DISTILL = 7
+    WEFT_TRAIN_DISTILL = 7,
+    /* of records of texts: a query's embedding comes nearer to that of what belongs to it than to those of the batch's
+     * other texts, hard negatives among them (beta: the temperature) */
+    WEFT_TRAIN_INFONCE = 8
 };
 
 enum weft_train_kind {
@@ -212,7 +215,8 @@ typedef struct weft_train_params {
     float anchor;
     float l2_sp;    /* draws parameters back to where they began, times the rate, as decay does to 0; 0: none */
     float norm_cap; /* the norm of an adapter's B A at most so many times that of the matrix it changes; 0: any */
-    /* REWARD: the smaller, the more the best answers count; 0: 1. GRPO: weight of KL(adapter || base); 0: none */
+    /* REWARD: the smaller, the more the best answers count; 0: 1. GRPO: weight of KL(adapter || base); 0: none.
+     * INFONCE: cosines are divided by it; 0: 0.05 */
     float beta;
     float reward_min; /* FILTERED */
     /* GRPO: answers to a prompt (8), prompts of a batch at most (8), tokens of an answer at most (64) */
@@ -224,7 +228,9 @@ typedef struct weft_train_params {
     const char *verifier;
     const char *teacher; /* DISTILL: a model with the same vocabulary */
     int32_t teacher_top; /* DISTILL: how many tokens; their probabilities are made to add up to 1 (64) */
-    int32_t reserved;
+    /* Adapters. 1: products with the frozen model in f32. 0: where the processor has faster units, forward as serving
+     * computes them, and back in BF16 */
+    int32_t exact;
 } weft_train_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         n_warmup: int
         epochs: float
         recompute: bool
+        exact: bool
         resume: bool
         heldout_tokens: int
         save_every: int
@@ -99,7 +100,7 @@ if TYPE_CHECKING:
 KINDS = ("planned", "step", "saved", "measured", "sample", "scaled", "ended")
 CHOICES = {
     "loss": {
-        name: "WEFT_TRAIN_" + name.upper() for name in ("sft", "dpo", "unlikelihood", "reward", "filtered", "grpo", "dr_grpo", "distill")
+        name: "WEFT_TRAIN_" + name.upper() for name in ("sft", "dpo", "unlikelihood", "reward", "filtered", "grpo", "dr_grpo", "distill", "infonce")
     },
     "optimizer": {"adamw": "WEFT_TRAIN_ADAMW", "sgd": "WEFT_TRAIN_SGD", "muon": "WEFT_TRAIN_MUON"},
     "schedule": {"constant": "WEFT_TRAIN_CONSTANT", "cosine": "WEFT_TRAIN_COSINE", "one_cycle": "WEFT_TRAIN_ONE_CYCLE"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* absent.c: in a library that was configured with -DWEFT_CONFIG=OFF no file of settings is read. */
+/* absent.c: in a library that was configured with -DWEFT_CONFIG=OFF no YAML is read: no weft.yaml, no stages, no task
+ * file. */
 #include "config/node.h"
 
 weft_status weft__config_yaml(const char *text, size_t n, weft__arena *arena, weft__config_faults *faults,
@@ -8,6 +9,5 @@ weft_status weft__config_yaml(const char *text, size_t n, weft__arena *arena, we
     (void)text, (void)n, (void)arena, (void)faults;
     *root = NULL;
     return weft_fail(err, WEFT_UNSUPPORTED,
-                     "this build reads no weft.yaml (-DWEFT_CONFIG=OFF): build with -DWEFT_CONFIG=ON, which needs "
-                     "libyaml");
+                     "this build reads no YAML (-DWEFT_CONFIG=OFF): build with -DWEFT_CONFIG=ON, which needs libyaml");
 }

@@ -34,7 +34,8 @@ static weft_status name_the_largest(const weft__json *tools, weft_status st, wef
     char why[WEFT_ERROR_TEXT];
     const char *name = "";
     size_t largest = 0, most = 0, n;
-    if (st != WEFT_LIMIT || !err || strncmp(err->message, "grammar: rule", 13) != 0) return st;
+    if (st != WEFT_LIMIT || !err) return st;
+    if (strncmp(err->message, "grammar: rule", 13) != 0 && !strstr(err->message, "too ambiguous")) return st;
     for (size_t i = 0; i < weft__json_size(tools); i++) {
         weft__strbuf text = {0};
         weft__json_write(&text, weft__json_at(tools, i), WEFT__JSON_COMPACT);
@@ -129,6 +130,11 @@ static weft__gram_thinking thinking_before(const weft_chat_prompt *prompt, const
 void weft_chat_prompt_end_thinking(weft_chat_prompt *prompt)
 {
     prompt->thinks_not = 1;
+}
+
+int weft_chat_prompt_ends_thinking(const weft_chat_prompt *prompt)
+{
+    return prompt->thinks_not;
 }
 
 int32_t weft_chat_form_lead(const weft_chat_prompt *prompt)

@@ -198,6 +198,26 @@ static weft_status is_right(const weft__eval_metric *m, weft__regex_scratch *scr
     return st;
 }
 
+/* Texts that are no JSON are equal to nothing, and no fault. */
+static weft_status is_right_json(const weft__strbuf *text, const weft__json *golds, int *yes, weft_error *err)
+{
+    weft__json *said = NULL, *gold = NULL;
+    weft_error why = {0};
+    const char *s;
+    size_t n;
+    weft_status st = weft__json_parse(text->data ? text->data : "", text->len, &said, &why);
+    *yes = 0;
+    for (size_t i = 0; !st && !*yes && i < weft__json_size(golds); i++) {
+        if (!weft__json_string(weft__json_at(golds, i), &s, &n)) continue;
+        st = weft__json_parse(s, n, &gold, &why);
+        *yes = !st && weft__json_equal(said, gold);
+        if (st == WEFT_FORMAT) st = WEFT_OK;
+        weft__json_free(&gold);
+    }
+    weft__json_free(&said);
+    return st == WEFT_NO_MEMORY ? weft_fail(err, st, "%s", why.message) : WEFT_OK;
+}
+
 static weft_status text_metric(const weft__eval_metric *m, const weft__eval_filter *f, const weft__eval_texts *texts,
                                const weft__json *golds, weft__regex_scratch *scratch, double *out, weft_error *err)
 {
@@ -205,7 +225,9 @@ static weft_status text_metric(const weft__eval_metric *m, const weft__eval_filt
     weft_status st = WEFT_OK;
     for (size_t i = 0; !st && i < texts->n; i++) {
         int yes = 0;
-        if (!texts->is_none[i]) st = is_right(m, scratch, &texts->items[i], golds, &yes, err);
+        if (texts->is_none[i]) continue;
+        st = m->kind == WEFT__EVAL_JSON_MATCH ? is_right_json(&texts->items[i], golds, &yes, err)
+                                              : is_right(m, scratch, &texts->items[i], golds, &yes, err);
         n_right += yes;
     }
     if (st) return st;

@@ -36,6 +36,7 @@ typedef enum weft__eval_metric_kind {
     WEFT__EVAL_ACC_NORM,  /* by characters of the choice */
     WEFT__EVAL_ACC_BYTES, /* by its bytes */
     WEFT__EVAL_EXACT_MATCH,
+    WEFT__EVAL_JSON_MATCH, /* ours: equal as JSON values, whatever their blanks and the order of members */
     WEFT__EVAL_PERPLEXITY,
     WEFT__EVAL_WORD_PERPLEXITY,
     WEFT__EVAL_BYTE_PERPLEXITY,

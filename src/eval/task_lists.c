@@ -103,6 +103,7 @@ static const struct step_name {
     {"uppercase", WEFT__EVAL_UPPER},
     {"remove_whitespace", WEFT__EVAL_STRIP},
     {"map", WEFT__EVAL_MAP},
+    {"flexible", WEFT__EVAL_FLEXIBLE},
 };
 
 static void map_step(weft__config_reader *r, const weft__config_node *v, weft__eval_step *s)

@@ -281,24 +281,34 @@ const weft__kernels *weft__kernels_get(uint32_t tiers);
 
 /* ---- products of f32 matrices, for training ---- */
 
-/* Both factors are packed into strips, k after k: `mr` rows of the left one, `nr` columns of the right one. An
- * element is one chain over k, in order. */
+/* Both factors are packed into strips, element after element of k: `mr` rows of the left one, `nr` columns of the right
+ * one. An element of a strip is a float, 4 bytes: one input (F32), or two inputs rounded to BF16, the even one in the
+ * lower half. A number of the product is one chain over the elements, in order. */
 typedef struct weft__gemm {
     const char *name;
+    uint32_t dtype; /* WEFT_F32, WEFT_BF16 */
     weft__tier tier;
     int mr, nr;
     /* c[i * ldc + j] = (add: what is there, else 0) + sum over p < k of a[p * mr + i] * b[p * nr + j], for i < mr, j <
-     * nr. */
+     * nr; k: elements. */
     void (*tile)(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int add);
-    /* dst[p * width + j] = src[j * ld + p] for j < n_rows, p < k: rows become part of a strip of `width`. */
+    /* The same, bit for bit, of columns [0, nr / 2) alone, of strips that are as wide. */
+    void (*half)(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int add);
+    /* dst[p * width + j] = src[j * ld + p] for j < n_rows, p < k: rows of elements become part of a strip of `width`.
+     * Bits are moved as they are. */
     void (*turn)(const float *src, int64_t ld, int n_rows, int64_t k, float *dst, int64_t width);
+    /* BF16 alone. The n inputs of a row as ceil(n / 2) elements, behind the last a zero. */
+    void (*round)(const float *x, int64_t n, float *to);
+    /* Element i is x[i] and y[i], i < n; y NULL: zeros. */
+    void (*pair)(const float *x, const float *y, int64_t n, float *to);
 } weft__gemm;
 
 #define WEFT__GEMM_MAX_MR 12 /* of any tier */
 #define WEFT__GEMM_MAX_NR 32
 
-/* The one of the highest tier of `tiers`. */
-const weft__gemm *weft__gemm_find(uint32_t tiers);
+/* The one of the highest tier of `tiers` whose elements are of `dtype`, WEFT_F32 or WEFT_BF16. Subnormal numbers may
+ * count as zero in BF16. */
+const weft__gemm *weft__gemm_find(uint32_t dtype, uint32_t tiers);
 
 /* Measured limits of one thread's share: each spins for about `ms` milliseconds on registers and returns 10^9 multiply
  * and add operations per second; NULL where the tier has no such unit. */

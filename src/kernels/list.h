@@ -7,7 +7,7 @@
 #include "kernels/kernels.h"
 
 #define KERNEL_MATMUL(format, tile, tier, symbol, tolerance) extern const weft__matmul symbol;
-#define KERNEL_GEMM(tile, tier, symbol, tolerance) extern const weft__gemm symbol;
+#define KERNEL_GEMM(format, tile, tier, symbol, tolerance) extern const weft__gemm symbol;
 #define KERNEL_EXPAND(format, tile, tier, symbol, tolerance) extern const weft__expand symbol;
 #define KERNEL_ROW(slot, format, tile, tier, function, tolerance)                                                      \
     extern __typeof__(*((weft__kernels *)0)->slot) function;

@@ -12,8 +12,8 @@
 static const weft__kernel_entry entries[] = {
 #define KERNEL_MATMUL(format, tile, tier, symbol, tolerance)                                                           \
     {"matmul", #format, tile, WEFT__TIER_##tier, #symbol, tolerance, &symbol, NULL, NULL},
-#define KERNEL_GEMM(tile, tier, symbol, tolerance)                                                                     \
-    {"gemm", "F32", tile, WEFT__TIER_##tier, #symbol, tolerance, NULL, &symbol, NULL},
+#define KERNEL_GEMM(format, tile, tier, symbol, tolerance)                                                             \
+    {"gemm", #format, tile, WEFT__TIER_##tier, #symbol, tolerance, NULL, &symbol, NULL},
 #define KERNEL_EXPAND(format, tile, tier, symbol, tolerance)                                                           \
     {"expand", #format, tile, WEFT__TIER_##tier, #symbol, tolerance, NULL, NULL, &symbol},
 #define KERNEL_ROW(slot, format, tile, tier, function, tolerance)                                                      \
@@ -46,12 +46,13 @@ const weft__matmul *weft__matmul_find(uint32_t dtype, uint32_t tiers)
     return best;
 }
 
-const weft__gemm *weft__gemm_find(uint32_t tiers)
+const weft__gemm *weft__gemm_find(uint32_t dtype, uint32_t tiers)
 {
     const weft__gemm *best = NULL;
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         const weft__gemm *g = entries[i].gemm;
-        if (g && allowed(tiers, g->tier) && (!best || g->tier > best->tier)) best = g;
+        if (!g || g->dtype != dtype || !allowed(tiers, g->tier)) continue;
+        if (!best || g->tier > best->tier) best = g;
     }
     return best;
 }

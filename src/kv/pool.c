@@ -256,7 +256,7 @@ void weft__kv_pool_give_back(weft__kv_pool *pool)
 
 /* A page that is not in memory is about to be written: what the others have free, and still have memory for, gives way.
  * Alone a pool never has more than its own. */
-static void make_room(weft__kv_pool *pool, int g)
+static void others_give_way(weft__kv_pool *pool, int g)
 {
     if (!pool->first->next ||
         bytes_in_memory(pool, g) + pool->bindings[g].page_bytes <= pool->first->groups[g].most_bytes)
@@ -296,7 +296,7 @@ int32_t weft__kv_page_take(weft__kv_pool *pool, int group)
     struct weft__kv_group_pool *gp = &pool->groups[group];
     while (!weft__kv_pool_free_pages(pool, group))
         if (!reclaim(pool, group)) return -1;
-    if (!gp->in_memory[gp->free[gp->n_free - 1]]) make_room(pool, group);
+    if (!gp->in_memory[gp->free[gp->n_free - 1]]) others_give_way(pool, group);
     int32_t page = gp->free[--gp->n_free];
     page_warms(gp, page);
     if (page >= gp->n_used) gp->n_used = page + 1;

@@ -37,6 +37,7 @@ void weft__gate_bounds_default(weft__gate_bounds *b)
                              .neighbours = 0.98f,
                              .facts = 0.98f,
                              .kl = 0.02f,
+                             .kl_later = 0.1f,
                              .norm = 0.25f};
 }
 
@@ -57,7 +58,7 @@ static int enough(int32_t n, int32_t of, float share)
     return (double)n >= (double)share * of - 1e-3; /* a share of 0.98 is a float */
 }
 
-weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_bounds *b)
+weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_bounds *b, int goes_on)
 {
     if (!isfinite(r->kl) || !isfinite(r->norm)) return WEFT__GATE_NOT_FINITE;
     if (r->corrections < r->n_corrections) return WEFT__GATE_NOT_LEARNED;
@@ -65,7 +66,7 @@ weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_
     if (r->lost > r->gained && r->p <= (double)b->p) return WEFT__GATE_HELD_OUT;
     if (r->bled || !enough(r->neighbours, r->n_neighbours, b->neighbours)) return WEFT__GATE_NEIGHBOURS;
     if (!enough(r->facts, r->n_facts, b->facts)) return WEFT__GATE_FACTS;
-    if (r->kl > (double)b->kl) return WEFT__GATE_KL;
+    if (r->kl > (double)(goes_on ? b->kl_later : b->kl)) return WEFT__GATE_KL;
     if (r->norm > (double)b->norm) return WEFT__GATE_NORM;
     return WEFT__GATE_PASSED;
 }
@@ -247,7 +248,7 @@ weft_status weft__gate_measure(weft__gate *g, weft__gate_report *r, weft_error *
         if (!st) st = measure_kept(g, &g->facts, &r->facts, &bled_facts, err);
         if (!st) st = measure_kl(g, &r->kl, err);
     }
-    r->reason = weft__gate_judge(r, &g->m->bounds);
+    r->reason = weft__gate_judge(r, &g->m->bounds, g->m->goes_on);
     r->passed = r->reason == WEFT__GATE_PASSED;
     return st;
 }

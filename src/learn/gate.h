@@ -32,6 +32,7 @@ typedef struct weft__gate_bounds {
     float neighbours; /* share of neighbours that must have kept their answers (0.98) */
     float facts;      /* of facts (0.98) */
     float kl;         /* KL(base || this) a token of the probe at most, nats (0.02) */
+    float kl_later;   /* the same of one that goes on from another: what each moves adds up (0.1) */
     float norm;       /* ||scale B A|| / ||W|| of any matrix at most */
 } weft__gate_bounds;
 void weft__gate_bounds_default(weft__gate_bounds *b);
@@ -47,6 +48,7 @@ typedef struct weft__gate_material {
     int32_t n_facts;
     const int32_t *probe; /* a public text, by which KL is measured */
     int32_t n_probe;
+    int goes_on; /* it has a parent */
 } weft__gate_material;
 
 /* What was measured: counts of those that hold, out of those that were asked. */
@@ -76,6 +78,6 @@ void weft__gate_close(weft__gate **g);
 weft_status weft__gate_measure(weft__gate *g, weft__gate_report *out, weft_error *err);
 
 /* The first reason of a report's numbers against the bounds. */
-weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_bounds *b);
+weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_bounds *b, int goes_on);
 
 #endif

@@ -42,7 +42,7 @@ static weft_status begin(const weft__learn_sayer *y, weft__strbuf *out, const ch
 }
 
 /* Beside the records, at the next place of the log. Takes the text's bytes. */
-static weft_status commit_entry(const weft__learn_sayer *y, weft__strbuf *out, weft_status st, weft_error *err)
+static weft_status keep_entry(const weft__learn_sayer *y, weft__strbuf *out, weft_status st, weft_error *err)
 {
     weft__learn_store *s = y->store;
     weft__strbuf_putc(out, '}');
@@ -66,7 +66,7 @@ weft_status weft__learn_say_record(const weft__learn_sayer *y, const weft__learn
     put_member_text(&out, "content", r->content);
     if (!st) st = put_digest(&out, y->salt, "prompt", r->prompt, (size_t)r->n_prompt * sizeof *r->prompt, err);
     if (!st) st = put_digest(&out, y->salt, "answer", r->answer, (size_t)r->n_answer * sizeof *r->answer, err);
-    return commit_entry(y, &out, st, err);
+    return keep_entry(y, &out, st, err);
 }
 
 weft_status weft__learn_say_feedback(const weft__learn_sayer *y, const weft__learn_feedback *f, int64_t event,
@@ -83,7 +83,7 @@ weft_status weft__learn_say_feedback(const weft__learn_sayer *y, const weft__lea
     if (!st && said.failed) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for an entry of the log");
     if (!st) st = put_digest(&out, y->salt, "said", said.data, said.len, err);
     weft__strbuf_free(&said);
-    return commit_entry(y, &out, st, err);
+    return keep_entry(y, &out, st, err);
 }
 
 weft_status weft__learn_say_version(const weft__learn_sayer *y, const weft__learn_version *v, weft_error *err)
@@ -99,7 +99,7 @@ weft_status weft__learn_say_version(const weft__learn_sayer *y, const weft__lear
     weft__strbuf_printf(&out, ",\"first_event\":%" PRId64 ",\"last_event\":%" PRId64, v->first_event, v->last_event);
     if (!st) st = put_digest(&out, y->salt, "options", options, strlen(options), err);
     if (!st) st = put_digest(&out, y->salt, "report", report, strlen(report), err);
-    return commit_entry(y, &out, st, err);
+    return keep_entry(y, &out, st, err);
 }
 
 weft_status weft__learn_say_deletion(const weft__learn_sayer *y, const weft__learn_totals *t, weft_error *err)
@@ -109,7 +109,7 @@ weft_status weft__learn_say_deletion(const weft__learn_sayer *y, const weft__lea
     weft__strbuf_printf(
         &out, ",\"answers\":%" PRId64 ",\"events\":%" PRId64 ",\"memories\":%" PRId64 ",\"versions\":%" PRId64,
         t->n_answers, t->n_events, t->n_memories, t->n_versions);
-    return commit_entry(y, &out, st, err);
+    return keep_entry(y, &out, st, err);
 }
 
 /* ---- into the log ---- */

@@ -272,7 +272,7 @@ static void count_expired(weft__learn_store *s)
 }
 
 /* The oldest of a tenant, those of which nothing was said first, until the rest fits. */
-static weft_status expire_oldest(weft__learn_store *s, int64_t tenant, weft_error *err)
+static weft_status drop_oldest(weft__learn_store *s, int64_t tenant, weft_error *err)
 {
     for (;;) {
         int64_t bytes;
@@ -292,7 +292,7 @@ weft_status weft__learn_expire(weft__learn_store *s, int64_t tenant, weft_error 
 {
     enum { EVERY_S = 60 };
     const uint64_t now = weft__clock_ns();
-    if (tenant) return expire_oldest(s, tenant, err);
+    if (tenant) return drop_oldest(s, tenant, err);
     if (!s->max_age_s || (s->expired_ns && now - s->expired_ns < EVERY_S * 1000000000ull)) return WEFT_OK;
     s->expired_ns = now;
     weft_status st = weft__learn_db_do(s->db, err, "DELETE FROM answers WHERE time < ?1", "i",

@@ -192,21 +192,12 @@ static int put_kept(teach *s, int32_t rows_most)
     return 1;
 }
 
-static int put_all_taught(teach *s)
-{
-    int ok = 1;
-    weft__teach_rows_clear(&s->rows);
-    for (size_t i = 0; ok && i < s->taught.n; i++) ok = put_taught(s, i);
-    for (int32_t i = 0; ok && i < s->task->n_events; i++) ok = put_wrong(s, &s->task->events[i]);
-    return ok;
-}
-
-/* Do the first texts of the batch that was just passed, which are taught, come out at this log p? */
-static int comes_out(teach *s, float at)
+/* Did the first n texts of the batch that was just passed come out at this log p? */
+static int came_out(teach *s, int32_t n, float at)
 {
     weft__trainer_likeliest(s->t, s->likeliest);
     weft__trainer_logp(s->t, s->logp);
-    for (int32_t r = 0; r < s->rows.n && s->rows.segment[r] < (int32_t)s->taught.n; r++)
+    for (int32_t r = 0; r < s->rows.n && s->rows.segment[r] < n; r++)
         if (s->rows.target[r] >= 0 && (s->rows.target[r] != s->likeliest[r] || s->logp[r] < at)) return 0;
     return 1;
 }
@@ -218,21 +209,51 @@ static weft_status add_rows(teach *s, float anchor, weft_error *err)
     return b.n_rows ? weft__trainer_learn(s->t, &objective, &b, NULL, err) : WEFT_OK;
 }
 
+/* What is taught, in as many batches as it takes; *holds: all of it comes out. */
+static weft_status add_taught_rows(teach *s, int32_t rows_most, int *holds, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    *holds = 1;
+    for (size_t i = 0; !st && i < s->taught.n;) {
+        weft__teach_rows_clear(&s->rows);
+        for (; i < s->taught.n && s->rows.n + s->taught.text[i].n - 1 <= rows_most; i++)
+            if (!put_taught(s, i)) return teach_no_memory(err);
+        if (!s->rows.n)
+            return weft_fail(err, WEFT_LIMIT, "a correction of %d tokens; learning takes %d at most",
+                             s->taught.text[i].n, rows_most);
+        if (!weft__grow(&s->likeliest, &s->likeliest_room, (size_t)s->rows.n, sizeof *s->likeliest) ||
+            !weft__grow(&s->logp, &s->logp_room, (size_t)s->rows.n, sizeof *s->logp))
+            return teach_no_memory(err);
+        st = add_rows(s, 0, err);
+        if (!st && *holds) *holds = came_out(s, s->rows.n_texts, s->o->stop_at);
+    }
+    return st;
+}
+
+/* The wrong answers, where they are learned from. */
+static weft_status add_wrong_rows(teach *s, int32_t rows_most, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    for (int32_t i = 0; !st && s->o->wrong < 0 && i < s->task->n_events; i++) {
+        const weft__teach_event *e = &s->task->events[i];
+        weft__teach_rows_clear(&s->rows);
+        if (e->correction.n_prompt + e->n_wrong > rows_most) continue;
+        if (!put_wrong(s, e)) return teach_no_memory(err);
+        st = add_rows(s, 0, err);
+    }
+    return st;
+}
+
 static weft_status make_steps(teach *s, weft__teach_report *out, weft_error *err)
 {
     weft__trainer_info info;
     weft__trainer_describe(s->t, &info);
     for (int32_t step = 0;; step++) {
-        if (!put_all_taught(s) ||
-            !weft__grow(&s->likeliest, &s->likeliest_room, (size_t)s->rows.n, sizeof *s->likeliest) ||
-            !weft__grow(&s->logp, &s->logp_room, (size_t)s->rows.n, sizeof *s->logp))
-            return teach_no_memory(err);
-        weft_status st = add_rows(s, 0, err);
-        if (st) return st;
-        if ((out->came_out = comes_out(s, s->o->stop_at)) || step == s->o->most_steps) return WEFT_OK;
+        weft_status st = add_taught_rows(s, info.max_rows, &out->came_out, err);
+        if (st || out->came_out || step == s->o->most_steps) return st;
+        if ((st = add_wrong_rows(s, info.max_rows, err))) return st;
         if (!put_kept(s, info.max_rows)) return teach_no_memory(err);
-        if ((st = add_rows(s, s->o->anchor, err))) return st;
-        if ((st = weft__trainer_step(s->t, NULL, err))) return st;
+        if ((st = add_rows(s, s->o->anchor, err)) || (st = weft__trainer_step(s->t, NULL, err))) return st;
         out->n_steps++;
     }
 }

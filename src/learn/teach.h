@@ -50,7 +50,7 @@ typedef struct weft__teach_task {
     int32_t n_replay;
     const weft__teach_text *neighbours; /* those without an answer have the parent's */
     int32_t n_neighbours;
-    /* Texts that are nobody's and have nothing to do with any of it, n_prompt 1: what the model says of them is to stay.
+    /* Texts that are nobody's and have nothing to do with it, n_prompt 1: what the model says of them is to stay.
      * Others than the gate's probe */
     const weft__teach_text *publics;
     int32_t n_publics;

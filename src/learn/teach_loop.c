@@ -16,7 +16,7 @@
 
 enum { PATH = 4096, REST_MOST_NS = 1000000000, LOOK_NS = 2000000 /* while others run and there is no share */ };
 
-typedef enum loop_what { LOOP_CORRECTION, LOOP_KEEP, LOOP_CONSOLIDATE } loop_what;
+typedef enum loop_what { LOOP_CORRECTION, LOOP_KNOWN, LOOP_KEEP, LOOP_CONSOLIDATE } loop_what;
 
 /* A correction of one's own. */
 typedef struct loop_event {
@@ -166,6 +166,11 @@ static void tenant_free(loop_tenant *t)
     weft__teach_texts_free(&t->kept);
 }
 
+static int same_text(const weft__teach_text *a, const weft__teach_text *b)
+{
+    return a->n == b->n && !memcmp(a->ids, b->ids, (size_t)a->n * sizeof *a->ids);
+}
+
 /* Did version `now`, or one that it came of, learn it? */
 static int knows(weft__teach_loop *l, const loop_tenant *t, int64_t now, const loop_event *e)
 {
@@ -173,13 +178,27 @@ static int knows(weft__teach_loop *l, const loop_tenant *t, int64_t now, const l
     return now > 0;
 }
 
+/* One that is there already becomes the newest; beyond the room the oldest goes. */
 static weft_status keep_answer(weft__teach_loop *l, loop_tenant *t, loop_job *j, weft_error *err)
 {
-    if ((int32_t)t->kept.n >= l->p.neighbours && t->kept.n) { /* the oldest goes */
-        weft__free((void *)(uintptr_t)t->kept.text[0].ids);
-        memmove(t->kept.text, t->kept.text + 1, --t->kept.n * sizeof *t->kept.text);
+    const weft__teach_text *x = &j->event.texts.text[0];
+    size_t at = 0;
+    if (l->p.neighbours < 1) return WEFT_OK;
+    while (at < t->kept.n && !same_text(&t->kept.text[at], x)) at++;
+    if (at == t->kept.n && (int32_t)t->kept.n >= l->p.neighbours) at = 0;
+    if (at < t->kept.n) {
+        weft__free((void *)(uintptr_t)t->kept.text[at].ids);
+        memmove(t->kept.text + at, t->kept.text + at + 1, (--t->kept.n - at) * sizeof *t->kept.text);
     }
-    return l->p.neighbours < 1 || copy_text(&t->kept, &j->event.texts.text[0]) ? WEFT_OK : loop_no_memory(err);
+    return copy_text(&t->kept, x) ? WEFT_OK : loop_no_memory(err);
+}
+
+static weft_status know(loop_tenant *t, loop_job *j, weft_error *err)
+{
+    if (!weft__grow(&t->event, &t->room, t->n + 1, sizeof *t->event)) return loop_no_memory(err);
+    t->event[t->n++] = j->event;
+    j->event = (loop_event){0};
+    return WEFT_OK;
 }
 
 /* ---- a version ---- */
@@ -191,7 +210,8 @@ typedef struct loop_making {
     const loop_job *job;
     weft__teach_event *events; /* [n] */
     weft__teach_texts replay;
-    int32_t n_events;
+    weft__teach_text *kept; /* [n_kept] answers that stay: borrowed */
+    int32_t n_events, n_kept;
     int64_t parent, first, last; /* version; numbers of events */
     weft__teach_report report;
     char full_name[WEFT__VERSION_FULL_NAME], path[PATH];
@@ -233,6 +253,26 @@ static int gather(loop_making *m)
     return 1;
 }
 
+static int same_prompt(const weft__teach_text *a, const weft__teach_text *b)
+{
+    return a->n_prompt == b->n_prompt && !memcmp(a->ids, b->ids, (size_t)a->n_prompt * sizeof *a->ids);
+}
+
+/* Of answers that are kept, those to questions that nobody corrected. */
+static int gather_kept(loop_making *m)
+{
+    const loop_tenant *t = m->t;
+    m->kept = weft__alloc_array(t->kept.n + 1, sizeof *m->kept);
+    for (size_t i = 0; m->kept && i < t->kept.n; i++) {
+        const weft__teach_text *x = &t->kept.text[i];
+        int stays = m->job->what != LOOP_CORRECTION || !same_prompt(x, &m->job->event.texts.text[0]);
+        for (size_t k = 0; stays && k < t->n; k++)
+            stays = !t->event[k].taken || !same_prompt(x, &t->event[k].texts.text[0]);
+        if (stays) m->kept[m->n_kept++] = *x;
+    }
+    return m->kept != NULL;
+}
+
 static weft_status open_parent(loop_making *m, weft__adapt **out, weft_error *err)
 {
     char full[WEFT__VERSION_FULL_NAME], path[PATH];
@@ -253,18 +293,19 @@ static void make(void *arg)
     const weft__gate_material judge = {.bounds = p->bounds,
                                        .held_out = m->replay.text,
                                        .n_held_out = (int32_t)m->replay.n,
-                                       .neighbours = m->t->kept.text,
-                                       .n_neighbours = (int32_t)m->t->kept.n,
+                                       .neighbours = m->kept,
+                                       .n_neighbours = m->n_kept,
                                        .probe = p->probe,
-                                       .n_probe = p->n_probe};
+                                       .n_probe = p->n_probe,
+                                       .goes_on = m->parent != 0};
     const weft__teach_task task = {.base = p->base,
                                    .tok = p->tok,
                                    .events = m->events,
                                    .n_events = m->n_events,
                                    .replay = m->replay.text,
                                    .n_replay = (int32_t)m->replay.n,
-                                   .neighbours = m->t->kept.text,
-                                   .n_neighbours = (int32_t)m->t->kept.n,
+                                   .neighbours = m->kept,
+                                   .n_neighbours = m->n_kept,
                                    .publics = p->publics,
                                    .n_publics = p->n_publics,
                                    .judge = &judge,
@@ -347,7 +388,7 @@ static weft_status make_version(weft__teach_loop *l, loop_tenant *t, loop_job *j
     loop_making m = {.l = l, .t = t, .job = j};
     const uint64_t begin = weft__clock_ns();
     weft__version_write_name(t->name, weft__versions_next(l->versions, t->tenant, t->name), m.full_name);
-    weft_status st = gather(&m) ? WEFT_OK : loop_no_memory(err);
+    weft_status st = gather(&m) && gather_kept(&m) ? WEFT_OK : loop_no_memory(err);
     if (!st && m.n_events) st = l->p.hooks.place(l->p.hooks.arg, t->tenant, m.full_name, m.path, err);
     if (!st && m.n_events) {
         weft__background_run(make, &m);
@@ -364,6 +405,7 @@ static weft_status make_version(weft__teach_loop *l, loop_tenant *t, loop_job *j
     l->stats.seconds += (double)(weft__clock_ns() - begin) / 1e9;
     pthread_mutex_unlock(&l->lock);
     weft__teach_texts_free(&m.replay);
+    weft__free(m.kept);
     weft__free(m.events);
     return st;
 }
@@ -390,9 +432,10 @@ static void work(weft__teach_loop *l, loop_job *j)
 {
     weft_error err = {0};
     loop_tenant *t = tenant_of(l, j);
-    weft_status st = !t                     ? loop_no_memory(&err)
-                     : j->what == LOOP_KEEP ? keep_answer(l, t, j, &err)
-                                            : make_version(l, t, j, &err);
+    weft_status st = !t                      ? loop_no_memory(&err)
+                     : j->what == LOOP_KEEP  ? keep_answer(l, t, j, &err)
+                     : j->what == LOOP_KNOWN ? know(t, j, &err)
+                                             : make_version(l, t, j, &err);
     if (st) failed(l, &err);
 }
 
@@ -487,14 +530,27 @@ static weft_status enqueue(weft__teach_loop *l, loop_what what, const char *tena
     return weft_fail(err, WEFT_BUSY, "%d corrections wait to be learned; try again later", WEFT__TEACH_WAITING);
 }
 
-weft_status weft__teach_loop_put(weft__teach_loop *l, const char *tenant, const char *name, int64_t event,
-                                 const weft__teach_event *e, weft_error *err)
+static weft_status put_event(weft__teach_loop *l, loop_what what, const char *tenant, const char *name, int64_t version,
+                             int64_t event, const weft__teach_event *e, weft_error *err)
 {
     loop_event copy;
     if (e->correction.n - e->correction.n_prompt < 2)
         return weft_fail(err, WEFT_ARGUMENT, "a correction that says nothing");
     if (!event_copy(&copy, event, e)) return loop_no_memory(err);
-    return enqueue(l, LOOP_CORRECTION, tenant, name, &copy, err);
+    copy.version = version;
+    return enqueue(l, what, tenant, name, &copy, err);
+}
+
+weft_status weft__teach_loop_put(weft__teach_loop *l, const char *tenant, const char *name, int64_t event,
+                                 const weft__teach_event *e, weft_error *err)
+{
+    return put_event(l, LOOP_CORRECTION, tenant, name, 0, event, e, err);
+}
+
+weft_status weft__teach_loop_know(weft__teach_loop *l, const char *tenant, const char *name, int64_t version,
+                                  int64_t event, const weft__teach_event *e, weft_error *err)
+{
+    return put_event(l, LOOP_KNOWN, tenant, name, version, event, e, err);
 }
 
 weft_status weft__teach_loop_keep(weft__teach_loop *l, const char *tenant, const char *name,

@@ -55,6 +55,10 @@ weft_status weft__teach_loop_put(weft__teach_loop *loop, const char *tenant, con
 /* An answer of the tenant's that is to stay as it is, in its turn too: the newest count. */
 weft_status weft__teach_loop_keep(weft__teach_loop *loop, const char *tenant, const char *name,
                                   const weft__teach_text *answer, weft_error *err);
+/* A correction that a published version learned before the loop was made: it is replayed, and not learned. Before the
+ * first that is put for the tenant. Fails likewise. */
+weft_status weft__teach_loop_know(weft__teach_loop *loop, const char *tenant, const char *name, int64_t version,
+                                  int64_t event, const weft__teach_event *e, weft_error *err);
 /* In its turn: all corrections that the current version knows are learned anew from the base; the better of the two
  * stays: the new one where the gate lets it pass, and it is no further from the base. */
 weft_status weft__teach_loop_consolidate(weft__teach_loop *loop, const char *tenant, const char *name, weft_error *err);

@@ -189,15 +189,15 @@ weft_status weft__teach_check(weft__trainer *t, const weft__teach_text *texts, s
 
 /* ---- answers ---- */
 
-/* One prompt's answer in work: ids [n_prompt + most], of which n are there. */
+/* One prompt's answer in work: ids [n_prompt + most + 1], of which n are there. */
 typedef struct teach_guess {
     int32_t *ids;
-    int32_t n, n_prompt, done;
+    int32_t n, n_prompt, most, done;
 } teach_guess;
 
 /* The tokens behind the prompt become what was the likeliest there; 1 when that changed none up to the one that ends.
  */
-static int take_likeliest(teach_guess *g, const weft__tok *tok, const int32_t *likeliest, int32_t most)
+static int take_likeliest(teach_guess *g, const weft__tok *tok, const int32_t *likeliest)
 {
     const int32_t n = g->n;
     int same = 1;
@@ -209,27 +209,30 @@ static int take_likeliest(teach_guess *g, const weft__tok *tok, const int32_t *l
         g->n = i + 1;
         return 1;
     }
-    if (same && n - g->n_prompt < most) g->ids[g->n++] = likeliest[n - 1]; /* all hold, and no end yet */
+    if (same && n - g->n_prompt < g->most) g->ids[g->n++] = likeliest[n - 1]; /* all hold, and no end yet */
     else if (same) return 1;
     return 0;
 }
 
-static weft_status begin_guess(teach_guess *g, const weft__teach_text *text, int32_t most, const weft__tok *tok,
+/* The answer ends where the trainer's texts do. */
+static weft_status begin_guess(teach_guess *g, const weft__teach_text *text, int32_t most, int32_t n_ctx,
                                weft_error *err)
 {
     const int32_t given = text->n - text->n_prompt;
-    g->ids = weft__alloc_array((size_t)(text->n_prompt + most + 1), sizeof *g->ids);
-    if (!g->ids) return texts_no_memory(err);
     g->n_prompt = text->n_prompt;
-    g->n = text->n_prompt + (given < most ? given : most);
+    g->most = most < n_ctx - g->n_prompt ? most : n_ctx - g->n_prompt;
+    if (g->most < 0)
+        return weft_fail(err, WEFT_LIMIT, "a prompt of %d tokens; learning takes %d at most", g->n_prompt, n_ctx);
+    g->ids = weft__alloc_array((size_t)(g->n_prompt + g->most + 1), sizeof *g->ids);
+    if (!g->ids) return texts_no_memory(err);
+    g->n = g->n_prompt + (given < g->most ? given : g->most);
     memcpy(g->ids, text->ids, (size_t)g->n * sizeof *g->ids);
-    (void)tok;
     return WEFT_OK;
 }
 
 /* One pass over those that are not done. */
-static weft_status refine(learn_pass *p, const weft__tok *tok, teach_guess *guess, size_t n, int32_t most,
-                          weft__teach_text *asked, int *busy, weft_error *err)
+static weft_status refine(learn_pass *p, const weft__tok *tok, teach_guess *guess, size_t n, weft__teach_text *asked,
+                          int *busy, weft_error *err)
 {
     size_t n_asked = 0, at = 0;
     for (size_t i = 0; i < n; i++) {
@@ -247,7 +250,7 @@ static weft_status refine(learn_pass *p, const weft__tok *tok, teach_guess *gues
             teach_guess *g = &guess[i];
             if (g->done) continue;
             const int32_t rows = asked[k++].n - 1;
-            g->done = take_likeliest(g, tok, p->likeliest + r, most);
+            g->done = take_likeliest(g, tok, p->likeliest + r);
             r += rows;
         }
     }
@@ -262,8 +265,9 @@ weft_status weft__teach_answer(weft__trainer *t, const weft__tok *tok, const wef
     weft__teach_text *asked = weft__alloc_array(n + !n, sizeof *asked);
     weft_status st = guess && asked ? WEFT_OK : texts_no_memory(err);
     weft__trainer_describe(t, &p.info);
-    for (size_t i = 0; !st && i < n; i++) st = begin_guess(&guess[i], &texts[i], most, tok, err);
-    for (int busy = !st; busy && !st;) st = refine(&p, tok, guess, n, most, asked, &busy, err);
+    const int32_t limit = p.info.n_ctx < p.info.max_rows ? p.info.n_ctx : p.info.max_rows;
+    for (size_t i = 0; !st && i < n; i++) st = begin_guess(&guess[i], &texts[i], most, limit, err);
+    for (int busy = !st; busy && !st;) st = refine(&p, tok, guess, n, asked, &busy, err);
     for (size_t i = 0; !st && i < n; i++)
         if (!weft__teach_texts_add(out, guess[i].ids, guess[i].n_prompt, guess[i].ids + guess[i].n_prompt,
                                    guess[i].n - guess[i].n_prompt, -1))

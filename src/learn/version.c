@@ -151,13 +151,17 @@ weft_status weft__versions_add(weft__versions *v, weft__version_row *row, weft_e
     return st;
 }
 
-/* The one before the current that it went on from. */
+/* What the name stood for when the current version was published. */
 static weft_status before(const weft__versions *v, const char *tenant, const char *name, int64_t *to, weft_error *err)
 {
-    const int64_t now = current(v, tenant, name);
-    const weft__version_row *r = published(v, tenant, name, now);
+    const weft__version_row *r = published(v, tenant, name, current(v, tenant, name));
     if (!r) return weft_fail(err, WEFT_STATE, "'%s' has no version to go back from", name);
-    *to = r->parent;
+    *to = 0;
+    while (r-- > v->row) {
+        if (r->what == WEFT__VERSION_REJECTED || !is_of(r, tenant, name)) continue;
+        *to = r->version;
+        break;
+    }
     return WEFT_OK;
 }
 
@@ -195,6 +199,14 @@ int64_t weft__versions_current(weft__versions *v, const char *tenant, const char
     if (content) snprintf(content, WEFT__VERSION_CONTENT, "%s", r ? r->content : "");
     pthread_mutex_unlock(&v->lock);
     return now;
+}
+
+int weft__versions_is_published(weft__versions *v, const char *tenant, const char *name, int64_t version)
+{
+    pthread_mutex_lock(&v->lock);
+    const int is = published(v, tenant, name, version) != NULL;
+    pthread_mutex_unlock(&v->lock);
+    return is;
 }
 
 int64_t weft__versions_parent(weft__versions *v, const char *tenant, const char *name, int64_t version)

@@ -53,15 +53,17 @@ weft_status weft__versions_read(weft__versions *v, const weft__version_row *row,
 /* row->version is set here for one that is rejected or published: the lineage's next number. Fails as `note` does, with
  * WEFT_ARGUMENT for a name that no adapter may have, and WEFT_NO_MEMORY. */
 weft_status weft__versions_add(weft__versions *v, weft__version_row *row, weft_error *err);
-/* Goes back to version `to` (0: the base alone; -1: the one before the current). *now: what the name stands for then.
- * WEFT_NOT_FOUND: no such lineage or version of the tenant's, or one that was never published; WEFT_STATE: there is
- * none before it. */
+/* Goes back to version `to` (0: the base alone; -1: what the name stood for when the current one was published). *now:
+ * what it stands for then. WEFT_NOT_FOUND: no such lineage or version of the tenant's, or one that was never published;
+ * WEFT_STATE: there is none before it. */
 weft_status weft__versions_roll_back(weft__versions *v, const char *tenant, const char *name, int64_t to, int64_t *now,
                                      weft_error *err);
 
 /* The current version of a lineage; 0: the base alone, or no such lineage. content (may be NULL)
  * [WEFT__VERSION_CONTENT]. */
 int64_t weft__versions_current(weft__versions *v, const char *tenant, const char *name, char *content);
+/* Was that version published? */
+int weft__versions_is_published(weft__versions *v, const char *tenant, const char *name, int64_t version);
 /* That a published version went on from; 0: the base, or no such version. */
 int64_t weft__versions_parent(weft__versions *v, const char *tenant, const char *name, int64_t version);
 /* The number that the next one will have. */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* learn.c: what a server keeps to learn from, where it was given a folder for that (learn/store.h): answers as they end,
- * what is said of them, and the tenant's corrections in the tenant's next prompts. Without a folder nothing of this
- * does anything.
+/* learn.c: what a server keeps to learn from, where it was given a folder for that (learn/store.h): answers as they
+ * end, what is said of them, and the tenant's corrections in the tenant's next prompts. Without a folder nothing of
+ * this does anything.
  *
- * Threads: prompts and endpoints on workers; tokens and answers where response.c has them. Answers never wait for the
- * disk; who gives feedback does. */
+ * Threads: prompts and endpoints on workers; tokens and answers where response.c has them. Answers never wait for
+ * the disk; who gives feedback does. */
 #include "server/learn.h"
 
 #include <inttypes.h>
@@ -80,8 +80,8 @@ static int leaves_room(const weft__api_prompt_model *with, const weft__api_param
     return prompts->items[0].n + wanted <= with->n_ctx;
 }
 
-/* The prompt with the block: as the system's where the template takes one, else in the user's first message. 0: there is
- * no such prompt. */
+/* The prompt with the block: as the system's where the template takes one, else in the user's first message. 0:
+ * there is no such prompt. */
 static int make_with(const weft__api_prompt_model *with, weft__api_params *params, const weft__strbuf *block,
                      weft__api_prompts *out)
 {

@@ -6,6 +6,12 @@
 
 #include "server/server.h"
 
+/* As it is kept to learn from. */
+typedef struct weft__server_kept_token {
+    int32_t token;
+    float logprob;
+} weft__server_kept_token;
+
 /* weft__api_prompts_chat, with the tenant's corrections where there are any; and what was asked, where it is kept. */
 int weft__server_learn_chat(weft__server_model *m, const char *tenant, const weft__api_prompt_model *with,
                             weft__api_params *params, weft__api_prompts *out, weft__api_error *error);

@@ -43,6 +43,10 @@ static weft_status find_thinking_end(weft__server_response *g, weft_error *err)
     g->thinking_end = weft__alloc_array(MOST, sizeof *g->thinking_end);
     if (!g->thinking_end) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the request");
     const weft__api_tools *tools = &g->params.tools;
+    const int must_call = tools->offered.len && strcmp(tools->called.data, "auto") != 0;
+    /* What the grammar ends at once needs no budget, and has no room for its words. */
+    if ((must_call || weft__server_response_forms(g)) && weft_chat_prompt_ends_thinking(g->prompts.chat))
+        return WEFT_OK;
     return weft_chat_thinking_end(g->prompts.chat, tools->offered.len ? tools->called.data : NULL, g->thinking_end,
                                   MOST, &g->n_thinking_end, err);
 }

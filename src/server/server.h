@@ -390,12 +390,6 @@ struct weft_server {
 
 /* ---- one request (response.c): from submit to the last byte ---- */
 
-/* As it is kept to learn from. */
-typedef struct weft__server_kept_token {
-    int32_t token;
-    float logprob;
-} weft__server_kept_token;
-
 /* One answer of a response as events.c makes it. */
 typedef struct weft__server_choice {
     weft__server_response *gen;
@@ -425,7 +419,7 @@ typedef struct weft__server_choice {
     int32_t n_prompt;
     int32_t drafted[WEFT_DRAFTERS], accepted[WEFT_DRAFTERS];
     double queue_ms;
-    weft__server_kept_token *kept; /* [n_kept], where answers are kept to learn from (learn.c) */
+    struct weft__server_kept_token *kept; /* [n_kept], where answers are kept to learn from (learn.c) */
     size_t n_kept, cap_kept;
     int kept_failed, is_kept; /* there was no memory for one; the answer was handed over */
 } weft__server_choice;

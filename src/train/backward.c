@@ -173,9 +173,8 @@ static void scale_shrunk(void *arg, int thread, int n_threads)
     t->k->scale(at, t->lora_scale, (last - first) * t->o.lora_rank, at);
 }
 
-/* With h = scale * A x, of which y had B h: dB += dy^T h, dh = scale * B^T dy, dA += dh^T x, dx += A^T dh. `packed`:
- * the last product had dy on its left. */
-static void pair_back(weft__trainer *t, const struct weft__train_op *op, int packed)
+/* With h = scale * A x, of which y had B h: dB += dy^T h, dh = scale * B^T dy, dA += dh^T x, dx += A^T dh. */
+static void pair_back(weft__trainer *t, const struct weft__train_op *op)
 {
     int64_t rows = weft__train_rows(t, op), k = weft__train_width(t, op->in[0]), n = weft__train_width(t, op->out),
             rank = t->o.lora_rank;
@@ -189,7 +188,7 @@ static void pair_back(weft__trainer *t, const struct weft__train_op *op, int pac
                              .b_across = 1,
                              .c = t->shrunk_grad,
                              .ldc = rank,
-                             .same_a = packed};
+                             .a_mark = t->a_mark};
     p.b = weft__train_rows_of_floats(b->data + op->pair_row * rank, rank);
     weft__train_multiply(t, &p);
     weft__pool_run(t->pool, scale_shrunk, &(struct backward_job){t, op});
@@ -222,6 +221,7 @@ static void linear(weft__trainer *t, const struct weft__train_op *op)
 {
     int64_t rows = weft__train_rows(t, op), k = weft__train_width(t, op->in[0]), n = weft__train_width(t, op->out);
     const float *g = t->gradient[op->out];
+    t->a_mark++;
     if (op->wants[0]) {
         weft__train_product p = {.m = rows,
                                  .n = k,
@@ -232,10 +232,12 @@ static void linear(weft__trainer *t, const struct weft__train_op *op)
                                  .b_across = 1,
                                  .c = t->gradient[op->in[0]],
                                  .ldc = k,
-                                 .add = op->add[0]};
+                                 .add = op->add[0],
+                                 .rounded = !op->w_grad,
+                                 .a_mark = t->a_mark};
         weft__train_multiply(t, &p);
     }
-    if (op->pair >= 0) pair_back(t, op, op->wants[0]);
+    if (op->pair >= 0) pair_back(t, op);
     if (op->w_grad) {
         weft__train_product p = {.m = n,
                                  .n = k,

@@ -43,22 +43,32 @@ weft_status weft__dataset_set_rows(weft__dataset *d, int32_t max_rows, weft_erro
     weft__dataset_options o = d->options;
     o.max_rows = max_rows;
     weft_status st = check_rows(&o, err);
+    if (!st && d->counts.n_largest > max_rows)
+        st =
+            weft_fail(err, WEFT_ARGUMENT,
+                      "batches of %d tokens (-b) do not hold the %lld of the largest record's texts; give larger ones, "
+                      "or shorter texts",
+                      max_rows, (long long)d->counts.n_largest);
     if (st) return st;
     int32_t *token = weft__alloc_array((size_t)max_rows, sizeof *token);
     int32_t *segment = weft__alloc_array((size_t)max_rows, sizeof *segment);
     int32_t *target = weft__alloc_array((size_t)max_rows, sizeof *target);
+    int32_t *number = weft__alloc_array((size_t)max_rows, sizeof *number);
     float *weight = weft__alloc_array((size_t)max_rows, sizeof *weight);
-    if (!token || !segment || !target || !weight) {
+    if (!token || !segment || !target || !number || !weight) {
         weft__free(weight);
+        weft__free(number);
         weft__free(target);
         weft__free(segment);
         weft__free(token);
         return data_no_memory(err);
     }
     weft__free(d->weight);
+    weft__free(d->group);
     weft__free(d->target);
     weft__free(d->segment);
     weft__free(d->token);
+    d->group = number;
     d->token = token;
     d->segment = segment;
     d->target = target;
@@ -74,7 +84,9 @@ void weft__dataset_destroy(weft__dataset **p)
     if (!d) return;
     weft__free(d->order);
     weft__free(d->turns);
+    weft__free(d->groups);
     weft__free(d->weight);
+    weft__free(d->group);
     weft__free(d->target);
     weft__free(d->segment);
     weft__free(d->token);
@@ -96,7 +108,7 @@ static size_t last_learned(const weft__dataset *d, size_t at, size_t n)
 
 weft_status weft__dataset_put_segment(weft__dataset *d, size_t at, size_t n, weft_error *err)
 {
-    size_t last = last_learned(d, at, n);
+    size_t last = d->options.contrasts ? n : last_learned(d, at, n); /* of embeddings each token is a row */
     if ((!last || (d->record_weight == 0 && !d->options.keep_weightless)) && !d->options.pairs) {
         d->counts.n_dropped++;
         return WEFT_OK;
@@ -110,7 +122,7 @@ weft_status weft__dataset_put_segment(weft__dataset *d, size_t at, size_t n, wef
     d->weighted |= d->record_weight != 1;
     d->counts.n_segments++;
     d->counts.n_tokens += (int64_t)last;
-    for (size_t i = 1; i <= last; i++) d->counts.n_learned += d->all.learn[at + i];
+    for (size_t i = 1; i <= last && i < n; i++) d->counts.n_learned += d->all.learn[at + i];
     return WEFT_OK;
 }
 
@@ -126,7 +138,7 @@ void weft__dataset_weigh(weft__dataset *d, double beta)
     d->weighted = d->counts_rows = 1;
 }
 
-/* Segments that are handed out together. */
+/* Segments that are handed out together, but of contrasts. */
 static size_t group(const weft__dataset *d)
 {
     return d->options.pairs ? 2 : 1;
@@ -135,7 +147,7 @@ static size_t group(const weft__dataset *d)
 /* Groups that are no neighbours, and those that stand beside them in an epoch. */
 static size_t n_own_groups(const weft__dataset *d)
 {
-    return (d->mixes ? d->n_own : d->n_segments) / group(d);
+    return d->options.contrasts ? d->n_groups : (d->mixes ? d->n_own : d->n_segments) / group(d);
 }
 
 static size_t n_mixed_groups(const weft__dataset *d)
@@ -148,6 +160,11 @@ static size_t n_mixed_groups(const weft__dataset *d)
 static size_t n_groups(const weft__dataset *d)
 {
     return n_own_groups(d) + n_mixed_groups(d);
+}
+
+size_t weft__dataset_n_groups(const weft__dataset *d)
+{
+    return n_groups(d);
 }
 
 void weft__dataset_counts(const weft__dataset *d, weft__dataset_totals *out)
@@ -183,7 +200,8 @@ size_t weft__dataset_n_texts(const weft__dataset *d)
 weft__dataset_text weft__dataset_text_at(const weft__dataset *d, size_t i)
 {
     const weft__dataset_segment *s = &d->segments[i];
-    return (weft__dataset_text){d->all.ids.data + s->at, d->all.learn + s->at, (size_t)s->n_rows + 1, s->weight};
+    return (weft__dataset_text){d->all.ids.data + s->at, d->all.learn + s->at,
+                                (size_t)s->n_rows + !d->options.contrasts, s->weight};
 }
 
 uint64_t weft__dataset_hash(const weft__dataset *d)
@@ -197,6 +215,7 @@ uint64_t weft__dataset_hash(const weft__dataset *d)
     weft__hash_add(&h, options, sizeof options);
     if (d->all.ids.n) weft__hash_add(&h, d->all.ids.data, d->all.ids.n * sizeof *d->all.ids.data);
     if (d->all.ids.n) weft__hash_add(&h, d->all.learn, d->all.ids.n);
+    if (d->n_groups) weft__hash_add(&h, d->groups, d->n_groups * sizeof *d->groups);
     if (d->mixes) {
         weft__hash_add(&h, &d->n_own, sizeof d->n_own);
         weft__hash_add(&h, &d->ratio, sizeof d->ratio);
@@ -271,29 +290,43 @@ static void put_rows(weft__dataset *d, const weft__dataset_segment *s, int32_t *
         d->token[*n_rows] = d->all.ids.data[s->at + i];
         d->segment[*n_rows] = number;
         d->weight[*n_rows] = s->weight;
-        d->target[*n_rows] = d->all.learn[s->at + i + 1] ? d->all.ids.data[s->at + i + 1] : -1;
+        const int learned = !d->options.contrasts && d->all.learn[s->at + i + 1];
+        d->target[*n_rows] = learned ? d->all.ids.data[s->at + i + 1] : -1;
     }
+}
+
+/* The segments of group i, in the order of the files: n of them, of so many rows. */
+static const weft__dataset_segment *group_at(const weft__dataset *d, size_t i, size_t *n, size_t *rows)
+{
+    const size_t first = d->options.contrasts ? d->groups[i] : i * group(d);
+    *n = !d->options.contrasts ? group(d) : (i + 1 < d->n_groups ? d->groups[i + 1] : d->n_segments) - first;
+    *rows = 0;
+    for (size_t k = 0; k < *n; k++) *rows += d->segments[first + k].n_rows;
+    return d->segments + first;
 }
 
 weft_status weft__dataset_next(weft__dataset *d, weft__train_batch *out, weft_error *err)
 {
-    size_t per = group(d), n = n_groups(d);
-    int32_t n_rows = 0, number = 0;
+    size_t n = n_groups(d), per, rows;
+    int32_t n_rows = 0, number = 0, record = 0;
     if (!n_own_groups(d)) return weft_fail(err, WEFT_ARGUMENT, "the data hold nothing to learn");
     weft_status st = make_order(d, err);
     if (st) return st;
-    for (; d->position.at < n; d->position.at++) {
-        const weft__dataset_segment *s = &d->segments[d->order[d->position.at] * per];
-        size_t rows = (size_t)s[0].n_rows + (per == 2 ? s[1].n_rows : 0);
+    for (; d->position.at < n; d->position.at++, record++) {
+        const weft__dataset_segment *s = group_at(d, d->order[d->position.at], &per, &rows);
         if (rows > (size_t)(d->options.max_rows - n_rows) || (d->options.most && number >= d->options.most)) break;
-        for (size_t k = 0; k < per; k++) put_rows(d, &s[k], &n_rows, number++);
+        for (size_t k = 0; k < per; k++) {
+            d->group[number] = record;
+            put_rows(d, &s[k], &n_rows, number++);
+        }
     }
     if (d->position.at == n) d->position = (weft__dataset_cursor){d->position.epoch + 1, 0};
     *out = (weft__train_batch){.n_rows = n_rows,
                                .token = d->token,
                                .segment = d->segment,
                                .target = d->target,
-                               .weight = d->weighted ? d->weight : NULL};
+                               .weight = d->weighted ? d->weight : NULL,
+                               .group = d->options.contrasts ? d->group : NULL};
     for (int32_t i = 0; d->counts_rows && i < n_rows; i++) out->count += d->target[i] >= 0;
     return WEFT_OK;
 }

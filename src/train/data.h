@@ -24,6 +24,7 @@ typedef struct weft__dataset_options {
     double least;            /* rewards: records of less are left out, and counted; -INFINITY: none */
     int32_t most;            /* texts of a batch at most; 0: as many as fit */
     int32_t pairs;           /* 1: the files hold preference pairs and nothing else; 0: none */
+    int32_t contrasts;       /* 1: the files hold records of texts to tell apart and nothing else; 0: none */
     int32_t keep_weightless; /* 1: records of weight 0 are texts, too: a loss has something else to say of them */
     uint64_t seed;
 } weft__dataset_options;
@@ -39,6 +40,7 @@ typedef struct weft__dataset_totals {
     /* segments without anything to learn; pairs whose answers are the same, as far as they are seen */
     int64_t n_dropped;
     int64_t n_filtered; /* records whose reward was too small */
+    int64_t n_largest;  /* rows of the largest record, of contrasts */
     int64_t n_empty;    /* answers without a word: the end of the turn is all that is learned */
     int stood_in;       /* some conversations have the template that stands in for the model's */
 } weft__dataset_totals;
@@ -90,9 +92,12 @@ void weft__dataset_counts(const weft__dataset *d, weft__dataset_totals *out);
 /* A checksum of everything that decides the batches. */
 uint64_t weft__dataset_hash(const weft__dataset *d);
 
+/* Records that are handed out whole: texts, pairs of them, or those of contrasts. */
+size_t weft__dataset_n_groups(const weft__dataset *d);
+
 /* The batch at the current position; *out points into the dataset until the next call. Goes on for ever, epoch after
- * epoch. Of pairs, segments 2i and 2i + 1 are the chosen and the rejected answer. Fails with WEFT_ARGUMENT when there
- * is nothing to learn, WEFT_NO_MEMORY. */
+ * epoch. Of contrasts, batch.group tells the records, and no row has a target. Of pairs, segments 2i and 2i + 1 are the
+ * chosen and the rejected answer. Fails with WEFT_ARGUMENT when there is nothing to learn, WEFT_NO_MEMORY. */
 weft_status weft__dataset_next(weft__dataset *d, weft__train_batch *out, weft_error *err);
 /* A text as it is learned: n tokens, for each whether it is, and how much. Texts stand in the order of the files; of
  * pairs, the chosen answer before the rejected. Lives as long as nothing is added. */

@@ -20,6 +20,8 @@ struct weft__dataset {
     weft__train_rendered all; /* the tokens of all documents, one behind the other */
     weft__dataset_segment *segments;
     size_t n_segments, segments_capacity;
+    size_t *groups; /* contrasts: [n_groups] the first segment of each record */
+    size_t n_groups, groups_capacity;
     size_t n_own; /* segments that are no neighbours, where `mixes` */
     int mixes;
     double ratio;
@@ -33,8 +35,8 @@ struct weft__dataset {
     uint32_t *turns; /* [neighbours] in the order of their turns */
     size_t ordered;
     uint64_t ordered_epoch;
-    int32_t *token, *segment, *target; /* [max_rows] the batch that was handed out */
-    float *weight;                     /* [max_rows] */
+    int32_t *token, *segment, *target, *group; /* [max_rows] the batch that was handed out */
+    float *weight;                             /* [max_rows] */
 };
 
 /* Makes a segment of tokens [at, at + n), unless nothing of it is learned. */

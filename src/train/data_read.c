@@ -92,6 +92,47 @@ static weft_status take_pair(weft__dataset *d, const weft__train_record *record,
     return WEFT_OK;
 }
 
+static weft_status take_embedded(weft__dataset *d, const weft__json *text, int *cut, int64_t *rows, weft_error *err)
+{
+    const char *s;
+    size_t n, from = d->all.ids.n, most = (size_t)d->options.n_ctx;
+    if (!text || !weft__json_string(text, &s, &n)) return WEFT_OK;
+    weft_status st = weft__train_render_embedded(d->renderer, s, n, &d->all, err);
+    if (st) return st;
+    if (d->all.ids.n == from) return weft_fail(err, WEFT_FORMAT, "a text of the record has no tokens");
+    if (d->all.ids.n - from > most) {
+        d->all.ids.n = from + most;
+        *cut = 1;
+    }
+    *rows += (int64_t)(d->all.ids.n - from);
+    return weft__dataset_put_segment(d, from, d->all.ids.n - from, err);
+}
+
+/* All texts of a record: its query, what belongs to it, what does not. A batch holds all of them. */
+static weft_status take_contrast(weft__dataset *d, const weft__train_record *r, weft_error *err)
+{
+    const weft__json *others = r->rejected;
+    const int one = others && weft__json_kind_of(others) == WEFT__JSON_STRING;
+    int cut = 0;
+    int64_t rows = 0;
+    if (!weft__grow(&d->groups, &d->groups_capacity, d->n_groups + 1, sizeof *d->groups))
+        return data_read_no_memory(err);
+    d->groups[d->n_groups++] = d->n_segments;
+    d->counts.n_documents++;
+    weft_status st = take_embedded(d, r->prompt, &cut, &rows, err);
+    if (!st) st = take_embedded(d, r->answer, &cut, &rows, err);
+    if (!st && one) st = take_embedded(d, others, &cut, &rows, err);
+    for (size_t i = 0; !st && !one && i < weft__json_size(others); i++)
+        st = take_embedded(d, weft__json_at(others, i), &cut, &rows, err);
+    d->counts.n_cut += cut;
+    if (!st && rows > d->options.max_rows)
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "the record's texts have %lld tokens together, more than a batch of %d (-b) holds",
+                         (long long)rows, d->options.max_rows);
+    if (rows > d->counts.n_largest) d->counts.n_largest = rows;
+    return st;
+}
+
 static weft_status take_record(weft__dataset *d, const weft__train_record *record, weft_error *err)
 {
     size_t from = d->all.ids.n;
@@ -99,6 +140,11 @@ static weft_status take_record(weft__dataset *d, const weft__train_record *recor
         return weft_fail(err, WEFT_FORMAT, "the record is a %s; %s", weft__train_record_name(record->kind),
                          d->options.pairs ? "pairs are wanted: {\"prompt\", \"chosen\", \"rejected\"}"
                                           : "pairs are for preference training alone");
+    if ((record->kind == WEFT__TRAIN_RECORD_CONTRAST) != (d->options.contrasts != 0))
+        return weft_fail(err, WEFT_FORMAT, "the record is a %s; %s", weft__train_record_name(record->kind),
+                         d->options.contrasts ? "texts to tell apart are wanted: {\"query\", \"positive\", "
+                                                "\"negatives\"}"
+                                              : "texts to tell apart are for --loss infonce alone");
     d->record_weight = (float)record->weight;
     d->record_reward = (float)record->reward;
     if (d->options.rewards && isnan(record->reward))
@@ -110,6 +156,7 @@ static weft_status take_record(weft__dataset *d, const weft__train_record *recor
         return WEFT_OK;
     }
     d->counts.n_empty += weft__train_says_nothing(record);
+    if (record->kind == WEFT__TRAIN_RECORD_CONTRAST) return take_contrast(d, record, err);
     if (record->kind == WEFT__TRAIN_RECORD_PAIR) {
         d->counts.n_documents++;
         return take_pair(d, record, err);
@@ -323,6 +370,12 @@ weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__da
                          "%s: preference pairs come as .jsonl, a record {\"prompt\", \"chosen\", \"rejected\"} per "
                          "line, or as .json",
                          name);
+    if (form != WEFT__DATASET_JSONL && form != WEFT__DATASET_JSON && d->options.contrasts)
+        return weft_fail(
+            err, WEFT_FORMAT,
+            "%s: texts to tell apart come as .jsonl, a record {\"query\", \"positive\", \"negatives\"} per "
+            "line, or as .json",
+            name);
     if (form != WEFT__DATASET_JSONL && form != WEFT__DATASET_JSON && d->options.rewards)
         return weft_fail(err, WEFT_FORMAT, "%s: records with rewards come as .jsonl or .json", name);
     d->record_weight = 1; /* of texts and ids; records have their own */

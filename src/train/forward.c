@@ -85,8 +85,9 @@ static void run_linear_rows(void *arg, int thread, int n_threads)
     }
 }
 
-static void linear(weft__trainer *t, const struct weft__train_op *op)
+static void linear(weft__trainer *t, const struct weft__train_op *op, int same_in)
 {
+    if (!same_in) t->a_mark++;
     int64_t rows = weft__train_rows(t, op), k = weft__train_width(t, op->in[0]), n = weft__train_width(t, op->out),
             rank = t->o.lora_rank;
     int lora = op->pair >= 0 && t->adapter_on;
@@ -98,7 +99,8 @@ static void linear(weft__trainer *t, const struct weft__train_op *op)
                              .b = op->w,
                              .c = t->value[op->out],
                              .ldc = n,
-                             .same_a = op->same_in && !(t->adapter_on && op[-1].pair >= 0)};
+                             .rounded = !op->w_grad,
+                             .a_mark = t->a_mark};
     weft__train_multiply(t, &p);
     if (lora) {
         p = (weft__train_product){.m = rows,
@@ -108,7 +110,7 @@ static void linear(weft__trainer *t, const struct weft__train_op *op)
                                   .lda = k,
                                   .c = op->shrunk,
                                   .ldc = rank,
-                                  .same_a = 1};
+                                  .a_mark = t->a_mark};
         p.b = weft__train_rows_of_floats(t->params[t->pairs[op->pair].a].data, k);
         weft__train_multiply(t, &p);
     }
@@ -126,7 +128,7 @@ void weft__train_forward(weft__trainer *t, int32_t first, int32_t last)
         const struct weft__train_op *op = &t->ops[i];
         if (weft__train_stopped(t)) return;
         switch (op->node->op) {
-        case WEFT_OP_LINEAR: linear(t, op); break;
+        case WEFT_OP_LINEAR: linear(t, op, i > first && op->same_in); break;
         case WEFT_OP_ATTENTION: weft__train_attend(t, op); break;
         case WEFT_OP_KV_WRITE: break; /* attention reads k and v where they are */
         default: weft__pool_run(t->pool, run_rows, &(struct forward_job){t, op});

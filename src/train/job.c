@@ -334,8 +334,8 @@ static weft_status job_go_on(weft__train_job *j, int *stop, weft_error *err)
     if (st) return st;
     weft_train_event e = weft__train_job_event(j, WEFT_TRAIN_STEP);
     e.loss = s.loss / s.weight;
-    if (s.n_pairs > 0) {
-        e.better = s.better / s.n_pairs;
+    if (s.n_pairs > 0) e.better = s.better / s.n_pairs;
+    if (s.n_pairs > 0 && j->objective.kind == WEFT__LOSS_PREFERENCE) {
         e.chosen = s.chosen / s.n_pairs;
         e.rejected = s.rejected / s.n_pairs;
     }

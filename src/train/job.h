@@ -118,6 +118,8 @@ void weft__train_asked_free(weft__train_asked *a);
 weft_status weft__train_job_check_loss(const weft_train_params *p, weft_error *err);
 /* Are the data pairs of answers? */
 int weft__train_job_pairs(const weft_train_params *p);
+/* Are the data texts to tell apart? */
+int weft__train_job_contrasts(const weft_train_params *p);
 /* Do the records say rewards? */
 int weft__train_job_rewards(const weft_train_params *p);
 /* j->objective, and what batches need. */

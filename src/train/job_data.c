@@ -8,6 +8,7 @@
 
 /* What files are read as. */
 enum { LEARNED, HELD_OUT, ASKED };
+enum { UNKNOWN_BATCH = 65536 }; /* tokens of a batch that holds any record of texts to tell apart */
 
 static const char *why_nothing(const weft__dataset_options *o, const weft__dataset_totals *c)
 {
@@ -19,10 +20,13 @@ static const char *why_nothing(const weft__dataset_options *o, const weft__datas
     return c->n_cut ? ": every prompt is longer than the texts may be" : "";
 }
 
-/* Tokens of a batch that holds any text, or pair of them. */
+/* Tokens of a batch that holds any text, or pair, or record of them, as far as they are known. */
 static int64_t smallest_batch(const weft__train_job *j)
 {
-    return (int64_t)j->n_ctx * (weft__train_job_pairs(j->p) ? 2 : 1);
+    weft__dataset_totals c = {0};
+    const int64_t least = (int64_t)j->n_ctx * (weft__train_job_pairs(j->p) ? 2 : 1);
+    if (j->data) weft__dataset_counts(j->data, &c);
+    return c.n_largest > least ? c.n_largest : least;
 }
 
 static double reward_beta(const weft_train_params *p)
@@ -39,6 +43,7 @@ static weft_status read_files(weft__train_job *j, const char *const *files, int 
                                      .in_order = as != LEARNED,
                                      .learn_all = p->learn_prompts && as != ASKED,
                                      .pairs = weft__train_job_pairs(p) && as != ASKED,
+                                     .contrasts = weft__train_job_contrasts(p),
                                      .keep_weightless = p->anchor > 0 && as == LEARNED,
                                      .most = weft__train_job_samples(p) && as != ASKED ? p->prompts : 0,
                                      .rewards = weft__train_job_rewards(p) && as != ASKED,
@@ -96,7 +101,8 @@ static weft_status follow_data(weft__train_job *j, weft_error *err)
     weft__dataset_counts(j->data, &c);
     j->epochs = p->epochs > 0 ? (double)p->epochs : EPOCHS;
     if (!p->batch) {
-        int64_t wanted = weft__train_job_samples(p) ? LARGEST : c.n_epoch_tokens * RECORDS / c.n_epoch_segments,
+        const int64_t n_records = weft__train_job_contrasts(p) ? c.n_documents : c.n_epoch_segments;
+        int64_t wanted = weft__train_job_samples(p) ? LARGEST : c.n_epoch_tokens * RECORDS / n_records,
                 least = smallest_batch(j);
         j->batch = (int32_t)(wanted > LARGEST ? LARGEST : wanted);
         if (j->batch < least) j->batch = (int32_t)least;
@@ -149,7 +155,9 @@ static weft_status read_neighbors(weft__train_job *j, weft_error *err)
 weft_status weft__train_job_read_data(weft__train_job *j, weft_error *err)
 {
     const weft_train_params *p = j->p;
-    j->batch = p->batch ? p->batch : (int32_t)smallest_batch(j); /* until the data are known */
+    j->batch = p->batch                       ? p->batch
+               : weft__train_job_contrasts(p) ? UNKNOWN_BATCH
+                                              : (int32_t)smallest_batch(j); /* until the data are known */
     weft_status st = read_files(j, p->data, LEARNED, &j->data, err);
     if (!st) st = read_neighbors(j, err);
     if (!st && p->loss == WEFT_TRAIN_REWARD) weft__dataset_weigh(j->data, reward_beta(p));

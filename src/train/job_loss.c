@@ -16,6 +16,11 @@ int weft__train_job_pairs(const weft_train_params *p)
     return loss == WEFT_TRAIN_DPO || loss == WEFT_TRAIN_UNLIKELIHOOD;
 }
 
+int weft__train_job_contrasts(const weft_train_params *p)
+{
+    return p->loss == WEFT_TRAIN_INFONCE;
+}
+
 int weft__train_job_rewards(const weft_train_params *p)
 {
     return p->loss == WEFT_TRAIN_REWARD || p->loss == WEFT_TRAIN_FILTERED;
@@ -32,6 +37,7 @@ const char *weft__train_job_title(const weft_train_params *p)
     case WEFT_TRAIN_DPO: return "Preference loss";
     case WEFT_TRAIN_UNLIKELIHOOD: return "Likelihood and unlikelihood (nats per token)";
     case WEFT_TRAIN_DISTILL: return "KL to the teacher (nats per token)";
+    case WEFT_TRAIN_INFONCE: return "Contrastive loss (nats per query)";
     case WEFT_TRAIN_GRPO:
     case WEFT_TRAIN_DR_GRPO: return "Policy loss";
     default: return "Loss (nats per token)";
@@ -54,19 +60,40 @@ static weft_status check_policy(const weft_train_params *p, weft_error *err)
     return WEFT_OK;
 }
 
+static int is_given(const char *const *files)
+{
+    return files && files[0];
+}
+
+/* Embeddings have no answers, and nothing follows in them. */
+static weft_status check_contrast(const weft_train_params *p, weft_error *err)
+{
+    const struct {
+        const char *what;
+        int given;
+    } others[] = {{"neighbours", is_given(p->neighbors)},
+                  {"answers", is_given(p->answers) || is_given(p->keep)},
+                  {"an anchor", p->anchor != 0},
+                  {"learned prompts", p->learn_prompts}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].given)
+            return weft_fail(err, WEFT_ARGUMENT, "%s: embeddings are learned, which have none", others[i].what);
+    return WEFT_OK;
+}
+
 weft_status weft__train_job_check_loss(const weft_train_params *p, weft_error *err)
 {
     const int32_t loss = loss_of(p);
-    if (loss < WEFT_TRAIN_SFT || loss > WEFT_TRAIN_DISTILL)
+    if (loss < WEFT_TRAIN_SFT || loss > WEFT_TRAIN_INFONCE)
         return weft_fail(err, WEFT_ARGUMENT, "there is no loss of number %d", loss);
     if (p->dpo_beta < 0 || !isfinite(p->dpo_beta))
         return weft_fail(err, WEFT_ARGUMENT, "beta is %g; preference training wants one above 0", (double)p->dpo_beta);
     if (loss == WEFT_TRAIN_DPO && (!p->base || !p->lora_rank))
         return weft_fail(err, WEFT_ARGUMENT, "preference training makes an adapter: it needs a base and a rank");
-    if (weft__train_job_samples(p)) {
-        weft_status st = check_policy(p, err);
-        if (st) return st;
-    }
+    weft_status st = WEFT_OK;
+    if (weft__train_job_samples(p)) st = check_policy(p, err);
+    if (weft__train_job_contrasts(p)) st = check_contrast(p, err);
+    if (st) return st;
     if (loss == WEFT_TRAIN_DISTILL && (!p->base || !p->teacher || p->teacher_top < 1 || p->teacher_top > 4096))
         return weft_fail(err, WEFT_ARGUMENT,
                          "distillation needs a base, a teacher, and 1 to 4096 of the teacher's likeliest tokens");
@@ -96,6 +123,13 @@ weft_status weft__train_job_open_loss(weft__train_job *j, weft_error *err)
         j->objective.beta = p->beta;
         j->objective.clip_low = p->clip_low;
         j->objective.clip_high = p->clip_high;
+    }
+    if (weft__train_job_contrasts(p)) {
+        j->objective.kind = WEFT__LOSS_CONTRAST;
+        j->objective.beta = p->beta > 0 ? p->beta : 0.05f;
+        if (weft__dataset_n_groups(j->data) < 2 && weft__dataset_n_texts(j->data) < 3)
+            return weft_fail(err, WEFT_ARGUMENT, "%s: one query and one text: there is nothing to tell apart",
+                             p->data[0]);
     }
     if (loss_of(p) == WEFT_TRAIN_UNLIKELIHOOD) {
         j->weight = weft__alloc_array((size_t)j->batch, sizeof *j->weight);

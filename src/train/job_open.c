@@ -182,7 +182,8 @@ uint64_t weft__train_job_plan(const weft__train_job *j)
                               p->teacher_top,
                               (double)text_number(p->rule),
                               (double)text_number(p->verifier)};
-    const uint64_t plan = weft__hash(numbers, sizeof numbers);
+    uint64_t plan = weft__hash(numbers, sizeof numbers);
+    if (p->lora_rank && !p->exact) plan = weft__hash(&plan, sizeof plan); /* what earlier versions made was exact */
     return is_steered(p) ? steered_plan(j, plan) : plan;
 }
 
@@ -316,6 +317,7 @@ static weft_status open_trainer(weft__train_job *j, weft_error *err)
     o.lora_rs = p->lora_rs;
     o.lora_targets = p->lora_targets;
     o.recompute = p->recompute;
+    o.exact = p->exact;
     o.seed = p->seed;
     o.optimizer = p->optimizer;
     o.schedule = p->schedule;
@@ -360,7 +362,9 @@ static weft_status take_state(weft__train_job *j, const weft__train_job_state *s
             "%s was made with other data, another vocabulary, seed, batch or length of texts; give those of the run",
             j->checkpoint);
     if (s->plan != weft__train_job_plan(j))
-        return weft_fail(err, WEFT_STATE, "%s was made with other steps, rates or ranks; give those of the run",
+        return weft_fail(err, WEFT_STATE,
+                         "%s was made with other steps, rates or ranks, or with products that were rounded "
+                         "otherwise (--exact; earlier versions were); give those of the run",
                          j->checkpoint);
     if (s->base != j->base_hash)
         return weft_fail(err, WEFT_STATE,

@@ -9,6 +9,7 @@
 #include "mem/mem.h"
 #include "train/optimizer.h"
 #include "train/params.h"
+#include "train/served.h"
 
 enum { CHUNK_FLOATS = 1 << 23 /* of logits at a time */, MIN_CHUNK = 16 };
 
@@ -332,7 +333,9 @@ static void most(int64_t *x, int64_t value)
 static weft_status set_scratch(weft__trainer *t, weft_error *err)
 {
     const int64_t pad = WEFT__GEMM_MAX_MR, rank = t->o.lora_rank, rows = t->max_rows, queries = WEFT__TRAIN_QUERY_ROWS;
-    int64_t widest = 1, groups = 1, left = 1, alone = 1;
+    const uint32_t tiers = weft__tier_mask();
+    weft__train_room room = {.left = 1, .alone = 1};
+    int64_t widest = 1, groups = 1;
     for (int32_t i = 0; i < t->n_ops; i++) {
         const struct weft__train_op *op = &t->ops[i];
         const weft_node *n = op->node;
@@ -341,14 +344,15 @@ static weft_status set_scratch(weft__trainer *t, weft_error *err)
         if (n->op == WEFT_OP_NORM && n->attr.norm.group) most(&groups, width / n->attr.norm.group);
         if (n->op == WEFT_OP_LINEAR) {
             int64_t k = weft__train_width(t, op->in[0]), most_of = k > width ? k : width;
-            most(&left, (op_rows + pad) * (most_of > rank ? most_of : rank));
-            most(&left, ((most_of > rank ? most_of : rank) + pad) * op_rows);
+            most(&room.left, (op_rows + pad) * (most_of > rank ? most_of : rank));
+            most(&room.left, ((most_of > rank ? most_of : rank) + pad) * op_rows);
+            if (!op->w_grad && !t->o.exact) weft__train_served_room(&room, op->w.dtype, tiers, op_rows, k);
         }
         if (n->op == WEFT_OP_ATTENTION) {
             int64_t dim = n->attr.attention.head_dim_k > n->attr.attention.head_dim_v ? n->attr.attention.head_dim_k
                                                                                       : n->attr.attention.head_dim_v;
-            most(&alone, (queries + pad) * (t->n_ctx > dim ? t->n_ctx : dim));
-            most(&alone, (t->n_ctx + pad) * queries);
+            most(&room.alone, (queries + pad) * (t->n_ctx > dim ? t->n_ctx : dim));
+            most(&room.alone, (t->n_ctx + pad) * queries);
         }
     }
     t->threads = weft__train_own(t, (size_t)t->n_threads, sizeof *t->threads);
@@ -360,9 +364,9 @@ static weft_status set_scratch(weft__trainer *t, weft_error *err)
         t->threads[i].score = weft__train_own(t, 3 * (size_t)(queries * t->max_rows), sizeof(float));
         if (!t->threads[i].row || !t->threads[i].score) return layout_no_memory(t, err);
     }
-    weft_status st = weft__train_optimizer_open(t, &left, err);
+    weft_status st = weft__train_optimizer_open(t, &room.left, err);
     if (st) return st;
-    st = weft__train_multiplier_create(t->pool, weft__tier_mask(), left, alone, &t->x, err);
+    st = weft__train_multiplier_create(t->pool, tiers, t->o.exact, &room, &t->x, err);
     if (!st) t->n_bytes += weft__train_multiplier_bytes(t->x);
     return st;
 }

@@ -63,13 +63,14 @@ static weft_status accept(weft__trainer *t, const weft__train_objective *o, cons
     t->objective = o;
     t->batch = b;
     t->n_segs = t->n_wanted = 0;
+    const int whole = (weft__loss_needs(o) & WEFT__LOSS_NEEDS_TEXTS) != 0; /* each row has a part in its text */
     for (int32_t r = 0; r < b->n_rows; r++) {
         if (r == 0 || b->segment[r] != b->segment[r - 1]) t->begin[t->n_segs++] = r;
         t->pos[r] = r - t->begin[t->n_segs - 1];
         if (t->pos[r] >= t->n_ctx)
             return weft_fail(err, WEFT_ARGUMENT, "segment %d has more than %d rows, the longest text of this trainer",
                              b->segment[r], t->n_ctx);
-        if (b->target[r] < 0) continue;
+        if (b->target[r] < 0 && !whole) continue;
         t->weight[t->n_wanted] = b->weight ? b->weight[r] : 1;
         t->wanted[t->n_wanted++] = r;
     }
@@ -236,6 +237,17 @@ static int is_pairs(const weft__train_objective *o)
     return (weft__loss_needs(o) & WEFT__LOSS_NEEDS_PAIRS) != 0;
 }
 
+/* The same of whole texts. */
+static weft_status pass_texts(weft__trainer *t, int back, weft__train_loss *l, weft_error *err)
+{
+    body(t);
+    weft_status st = t->stopped ? WEFT_OK : weft__train_embed(t, back, l, err);
+    if (st) return st;
+    if (back && isfinite(l->loss)) body_back(t);
+    l->flops = t->flops;
+    return WEFT_OK;
+}
+
 /* The loss of the batch, and with `back` its gradient. t->stopped: neither. */
 static weft_status pass(weft__trainer *t, const weft__train_objective *o, const weft__train_batch *batch, int back,
                         weft__train_loss *l, weft_error *err)
@@ -245,6 +257,7 @@ static weft_status pass(weft__trainer *t, const weft__train_objective *o, const 
     if (is_pairs(o) && t->n_segs % 2)
         return weft_fail(err, WEFT_ARGUMENT, "%d segments are no pairs of chosen and rejected answers", t->n_segs);
     *l = (weft__train_loss){.n_rows = batch->n_rows};
+    if (weft__loss_needs(o) & WEFT__LOSS_NEEDS_TEXTS) return pass_texts(t, back, l, err);
     if (!t->n_wanted && !is_pairs(o)) return WEFT_OK;
     if ((weft__loss_needs(o) & WEFT__LOSS_NEEDS_BASE)) {
         if ((st = base_room(t, err))) return st;
@@ -273,7 +286,8 @@ static weft_status one_kind(weft__trainer *t, int kind, weft_error *err)
 {
     if (t->kind != 0 && t->kind != kind)
         return weft_fail(err, WEFT_STATE,
-                         "rows and pairs cannot be added to the same step; call weft__trainer_step between them");
+                         "rows, pairs and texts cannot be added to the same step; call weft__trainer_step between "
+                         "them");
     return WEFT_OK;
 }
 
@@ -282,7 +296,7 @@ weft_status weft__trainer_learn(weft__trainer *t, const weft__train_objective *o
 {
     weft__train_loss l;
     weft_status st = weft__loss_check(o, err);
-    const int kind = !st && is_pairs(o) ? 2 : 1;
+    const int kind = st ? 0 : is_pairs(o) ? 2 : weft__loss_needs(o) & WEFT__LOSS_NEEDS_TEXTS ? 3 : 1;
     if (st || (st = one_kind(t, kind, err)) || (st = pass(t, o, batch, 1, &l, err))) return st;
     if (t->stopped) return cancelled(t, err);
     if (!isfinite(l.loss)) return not_finite(t, err);

@@ -56,9 +56,32 @@ typedef struct weft__loss_pair_told {
  * 2023), plus chosen * -log p(chosen) / its length (Pang et al. 2024), against the fall of both likelihoods. */
 weft__loss_pair_told weft__loss_preference(const weft__train_objective *o, const weft__loss_pair *s);
 
+/* Embeddings of a batch's texts, and which belong together. */
+typedef struct weft__loss_contrast_texts {
+    int32_t n;            /* texts */
+    int64_t width;        /* of an embedding */
+    const double *e;      /* [n, width], each of length 1 */
+    const int32_t *group; /* [n] as weft__train_batch has it */
+    const int32_t *same;  /* [n] the first text with the same tokens */
+    double *score;        /* [n] scratch */
+} weft__loss_contrast_texts;
+
+typedef struct weft__loss_contrast_told {
+    double value, margin; /* sums over records */
+    int64_t n, n_better;
+} weft__loss_contrast_told;
+
+/* InfoNCE (van den Oord et al. 2018) with the batch's other texts and hard negatives (Karpukhin et al. 2020): of each
+ * record, with q its query, p what belongs to it and D all texts of the batch that are no queries,
+ * -log(e^(q p / beta) / sum of e^(q d / beta) over d in D); a d that says the same as p, and is not p, is left out, as
+ * it is no wrong answer. gradient: [n, width] of the embeddings, filled; or NULL. */
+void weft__loss_contrast(const weft__train_objective *o, const weft__loss_contrast_texts *x, double *gradient,
+                         weft__loss_contrast_told *told);
+
 enum {
     WEFT__LOSS_NEEDS_BASE = 1,  /* log b of the targets: LoRA only */
     WEFT__LOSS_NEEDS_PAIRS = 2, /* segments 2i and 2i + 1 are a pair */
+    WEFT__LOSS_NEEDS_TEXTS = 4, /* whole texts, as embeddings: no row has a target */
 };
 
 typedef struct weft__loss_kind {

@@ -69,11 +69,76 @@ weft__loss_pair_told weft__loss_preference(const weft__train_objective *o, const
     return told;
 }
 
+/* ---- whole texts ---- */
+
+static double dot(const double *a, const double *b, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+static void add_times(double *to, double factor, const double *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) to[i] += factor * from[i];
+}
+
+static int is_query(const weft__loss_contrast_texts *x, int32_t i)
+{
+    return i == 0 || x->group[i] != x->group[i - 1];
+}
+
+/* Scores of the candidates for query q, -INFINITY of what is none; returns the largest but that of text p. */
+static double score_candidates(const weft__train_objective *o, const weft__loss_contrast_texts *x, int32_t q)
+{
+    const int32_t p = q + 1;
+    double next = -INFINITY;
+    for (int32_t d = 0; d < x->n; d++) {
+        const int none = is_query(x, d) || (d != p && x->same[d] == x->same[p]);
+        x->score[d] = none ? -INFINITY : dot(x->e + q * x->width, x->e + d * x->width, x->width) / (double)o->beta;
+        if (d != p && x->score[d] > next) next = x->score[d];
+    }
+    return next;
+}
+
+/* A record's loss; x->score becomes the candidates' probabilities. */
+static void contrast_one(const weft__train_objective *o, const weft__loss_contrast_texts *x, int32_t q,
+                         weft__loss_contrast_told *told)
+{
+    const double next = score_candidates(o, x, q), right = x->score[q + 1], most = next > right ? next : right;
+    double sum = 0;
+    for (int32_t d = 0; d < x->n; d++) sum += x->score[d] = exp(x->score[d] - most);
+    for (int32_t d = 0; d < x->n; d++) x->score[d] /= sum;
+    told->value += most + log(sum) - right;
+    told->n++;
+    if (next == -INFINITY) return; /* nothing to be told apart from */
+    told->margin += (double)o->beta * (right - next);
+    told->n_better += right > next;
+}
+
+void weft__loss_contrast(const weft__train_objective *o, const weft__loss_contrast_texts *x, double *gradient,
+                         weft__loss_contrast_told *told)
+{
+    *told = (weft__loss_contrast_told){0};
+    for (int64_t i = 0; gradient && i < x->n * x->width; i++) gradient[i] = 0;
+    for (int32_t q = 0; q + 1 < x->n; q++) {
+        if (!is_query(x, q)) continue;
+        contrast_one(o, x, q, told);
+        for (int32_t d = 0; gradient && d < x->n; d++) {
+            const double slope = (x->score[d] - (d == q + 1)) / (double)o->beta;
+            if (slope == 0) continue;
+            add_times(gradient + q * x->width, slope, x->e + d * x->width, x->width);
+            add_times(gradient + d * x->width, slope, x->e + q * x->width, x->width);
+        }
+    }
+}
+
 static const weft__loss_kind KINDS[] = {
     [WEFT__LOSS_LIKELIHOOD] = {"likelihood", weft__loss_likelihood, NULL, 0},
     [WEFT__LOSS_POLICY] = {"policy", weft__loss_policy, NULL, 0},
     [WEFT__LOSS_PREFERENCE] = {"preference", NULL, weft__loss_preference,
                                WEFT__LOSS_NEEDS_BASE | WEFT__LOSS_NEEDS_PAIRS},
+    [WEFT__LOSS_CONTRAST] = {"contrast", NULL, NULL, WEFT__LOSS_NEEDS_TEXTS},
 };
 
 const weft__loss_kind *weft__loss_kind_of(int32_t kind)
@@ -91,12 +156,18 @@ unsigned weft__loss_needs(const weft__train_objective *o)
 weft_status weft__loss_check(const weft__train_objective *o, weft_error *err)
 {
     if (!weft__loss_kind_of(o->kind)) return weft_fail(err, WEFT_ARGUMENT, "there is no loss of number %d", o->kind);
-    const int pairs = o->kind == WEFT__LOSS_PREFERENCE;
+    const int pairs = o->kind == WEFT__LOSS_PREFERENCE, contrasts = o->kind == WEFT__LOSS_CONTRAST;
+    if (contrasts && o->anchor > 0)
+        return weft_fail(err, WEFT_ARGUMENT, "an anchor is for losses that look at what follows; embeddings have none");
     const struct {
         const char *name;
         double value, from, to;
     } all[] = {
-        {"beta", (double)o->beta, pairs ? 1e-9 : 0, 1000},
+        {contrasts ? "the temperature" : "beta", (double)o->beta,
+         contrasts ? 1e-3
+         : pairs   ? 1e-9
+                   : 0,
+         1000},
         {"label smoothing", (double)o->smoothing, 0, 0.5},
         {"the weight of the chosen answer's likelihood", (double)o->chosen, 0, 1000},
         {"the anchor", (double)o->anchor, 0, 1000},

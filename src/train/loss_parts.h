@@ -15,4 +15,8 @@ enum weft__loss_pass {
 /* Fills [W] logp, told and anchored as the pass says. Afterwards the gradient of t->hidden is there, of every row. */
 void weft__train_head(weft__trainer *t, enum weft__loss_pass pass);
 
+/* embed.c: the loss of a batch of texts as embeddings, into *l, and with `back` the gradient of t->hidden.
+ * WEFT_ARGUMENT: groups that are none; WEFT_UNSUPPORTED, WEFT_NO_MEMORY. The body was run. */
+weft_status weft__train_embed(weft__trainer *t, int back, weft__train_loss *l, weft_error *err);
+
 #endif

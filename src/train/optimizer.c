@@ -14,10 +14,10 @@ struct move {
 typedef void (*move_fn)(const struct move *mv, const struct weft__trainer_weight *p, int64_t from, int64_t to);
 
 /* What draws a number back: to 0, and to where it began. */
-static inline float drawn(const weft__train_options *o, const struct weft__trainer_weight *p, int64_t i)
+static inline float drawn(const weft__trainer *t, const struct weft__trainer_weight *p, int64_t i)
 {
-    float back = p->decay ? o->weight_decay * p->data[i] : 0;
-    if (p->start) back += o->l2_sp * (p->data[i] - p->start[i]);
+    float back = p->decay ? t->o.weight_decay * p->data[i] : 0;
+    if (t->o.l2_sp > 0) back += t->o.l2_sp * (p->data[i] - t->start[p->data - t->data + i]);
     return back;
 }
 
@@ -31,7 +31,7 @@ static void adamw(const struct move *mv, const struct weft__trainer_weight *p, i
         float g = p->grad[i] * mv->by, m = b1 * p->m[i] + (1 - b1) * g, v = b2 * p->v[i] + (1 - b2) * g * g;
         p->m[i] = m;
         p->v[i] = v;
-        p->data[i] -= mv->lr * (m * one1 / (sqrtf(v * one2) + o->eps) + drawn(o, p, i));
+        p->data[i] -= mv->lr * (m * one1 / (sqrtf(v * one2) + o->eps) + drawn(mv->t, p, i));
         p->grad[i] = 0;
     }
 }
@@ -42,7 +42,7 @@ static void sgd(const struct move *mv, const struct weft__trainer_weight *p, int
     const weft__train_options *o = &mv->t->o;
     for (int64_t i = from; i < to; i++) {
         p->m[i] = o->momentum * p->m[i] + p->grad[i] * mv->by;
-        p->data[i] -= mv->lr * (p->m[i] + drawn(o, p, i));
+        p->data[i] -= mv->lr * (p->m[i] + drawn(mv->t, p, i));
         p->grad[i] = 0;
     }
 }
@@ -76,7 +76,7 @@ static void muon_move(const struct move *mv, const struct weft__trainer_weight *
 {
     const float size = 0.2f * sqrtf((float)(p->d[0] > p->d[1] ? p->d[0] : p->d[1]));
     for (int64_t i = from; i < to; i++) {
-        p->data[i] -= mv->lr * (size * p->grad[i] + drawn(&mv->t->o, p, i));
+        p->data[i] -= mv->lr * (size * p->grad[i] + drawn(mv->t, p, i));
         p->grad[i] = 0;
     }
 }

@@ -204,8 +204,7 @@ int32_t weft__train_lora_of(const weft__trainer *t, const weft_node *node)
 static weft_status allocate(weft__trainer *t, weft_error *err)
 {
     uint64_t n = ((uint64_t)t->n_floats + 15) & ~15ull;
-    const int two = weft__train_optimizer_kept(t->o.optimizer) == 2, starts = t->o.l2_sp > 0;
-    const int n_arrays = 3 + two + starts;
+    const int two = weft__train_optimizer_kept(t->o.optimizer) == 2, n_arrays = 3 + two;
     weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, (uint64_t)n_arrays * n * sizeof(float), 64,
                              WEFT_BUFFER_HUGE | WEFT_BUFFER_ZERO};
     weft_status st = weft__mem_create(&spec, &t->values, err);
@@ -215,7 +214,6 @@ static weft_status allocate(weft__trainer *t, weft_error *err)
     t->grad = t->data + n;
     t->m = t->grad + n;
     t->v = two ? t->m + n : NULL;
-    t->start = starts ? t->data + (uint64_t)(n_arrays - 1) * n : NULL;
     int64_t at = 0;
     for (int32_t i = 0; i < t->n_params; i++) {
         struct weft__trainer_weight *p = &t->params[i];
@@ -223,7 +221,6 @@ static weft_status allocate(weft__trainer *t, weft_error *err)
         p->grad = t->grad + at;
         p->m = t->m + at;
         p->v = t->v ? t->v + at : NULL;
-        p->start = t->start ? t->start + at : NULL;
         at += p->n;
     }
     return WEFT_OK;
@@ -263,6 +260,18 @@ weft_status weft__train_params(weft__trainer *t, weft_error *err)
     if (t->o.lora_rank > 0) draw(t);
     else
         for (int32_t i = 0; i < t->n_params; i++) decode(t, &t->params[i]);
-    if (t->start) memcpy(t->start, t->data, (size_t)t->n_floats * sizeof *t->start);
-    return WEFT_OK;
+    if (t->o.l2_sp > 0 && !(st = weft__train_start_room(t, err))) weft__train_keep_start(t);
+    return st;
+}
+
+weft_status weft__train_start_room(weft__trainer *t, weft_error *err)
+{
+    if (!t->start) t->start = weft__train_own(t, (size_t)t->n_floats, sizeof *t->start);
+    return t->start ? WEFT_OK
+                    : weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to keep where training began", t->src.label);
+}
+
+void weft__train_keep_start(weft__trainer *t)
+{
+    memcpy(t->start, t->data, (size_t)t->n_floats * sizeof *t->start);
 }

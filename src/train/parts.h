@@ -19,10 +19,9 @@
 struct weft__trainer_weight {
     char name[WEFT_NAME_MAX + 16];
     uint32_t n_dims;
-    int64_t d[2], n; /* d[0] contiguous */
-    int decay;       /* weight decay is for matrices */
-    /* parts of the trainer's arrays; m and v as the optimizer needs them; where it began, or NULL: without L2-SP */
-    float *data, *grad, *m, *v, *start;
+    int64_t d[2], n;            /* d[0] contiguous */
+    int decay;                  /* weight decay is for matrices */
+    float *data, *grad, *m, *v; /* parts of the trainer's arrays; m and v as the optimizer needs them */
 };
 
 /* A LoRA pair of one tensor of the file; rows of it that are weights of their own share A, and have their rows of B. */
@@ -93,14 +92,16 @@ struct weft__trainer {
     struct weft__trainer_weight *params;
     int32_t n_params;
     int64_t n_floats;    /* of all parameters */
-    weft_buffer *values; /* arrays: data, grad, m, v (not SGD's), start (of L2-SP) */
-    float *data, *grad, *m, *v, *start;
+    weft_buffer *values; /* arrays: data, grad, m, v (not SGD's) */
+    float *data, *grad, *m, *v;
+    float
+        *start;  /* [n_floats] where it began, or NULL: neither L2-SP nor an adapter that it goes on with asks for it */
+    int goes_on; /* with an adapter: what losses call the base has it */
     float *muon; /* two matrices and two squares, of the largest that are Muon's */
     int64_t muon_matrix, muon_square;
     double *cap, *cap_squares; /* [pairs] the largest norm; per thread [r, r]; NULL: none */
     float *aside;              /* [n_floats] where parameters are put aside; NULL: they never were */
     int has_aside;
-    float *began; /* [n_floats] the adapter that it began with, or NULL: the base alone */
 
     weft_buffer *arena;        /* activations and gradients */
     float **value, **gradient; /* [tensors] or NULL */
@@ -117,6 +118,7 @@ struct weft__trainer {
     int32_t *pos;                            /* [R] */
     double *inverse;                         /* [R, most groups] 1 / sqrt(mean + eps) of the norm in work */
     float *shrunk_grad;                      /* [R, r] */
+    uint64_t a_mark;                         /* of the left factor of products (product.h) */
     int32_t *wanted;                         /* [W] rows with a target */
     int32_t n_wanted, first_wanted, n_chunk; /* the chunk: wanted[first_wanted ...] */
     float *weight, *logp, *slope;            /* [W] of the batch; log p; d loss / d (-log p), as loss.h has it */
@@ -126,12 +128,15 @@ struct weft__trainer {
     float *base_logp, *base_hidden, *base_logits, *base_exps;
     weft__loss_pair *pair_sums; /* [pairs] */
     int32_t *likeliest;         /* [W] tokens */
+    void *
+        embedded; /* embed.c: embeddings of a batch's texts and what belongs to them; NULL until a loss asks for them */
+    size_t embedded_room;
     double flops;
 
     /* since the last step */
     double total_weight;
     int64_t n_added;
-    int kind; /* 0 nothing, 1 rows, 2 pairs */
+    int kind; /* 0 nothing, 1 rows, 2 pairs, 3 texts */
     int64_t step;
     double *partial; /* sums of squares of parts of the gradients */
 };
@@ -141,8 +146,10 @@ void *weft__train_own(weft__trainer *t, size_t n, size_t size);
 
 /* layout.c: ops, segments, which gradients are needed, memory. */
 weft_status weft__train_layout(weft__trainer *t, weft_error *err);
-/* params.c: what learns. */
+/* params.c: what learns; room for where it began; and that it begins here. */
 weft_status weft__train_params(weft__trainer *t, weft_error *err);
+weft_status weft__train_start_room(weft__trainer *t, weft_error *err);
+void weft__train_keep_start(weft__trainer *t);
 
 /* Rows that op runs over: all of the batch, or the head's chunk. */
 static inline int64_t weft__train_rows(const weft__trainer *t, const struct weft__train_op *op)

@@ -8,7 +8,7 @@
 #include "text/chat/content.h"
 #include "train/record_forms.h"
 
-static const char *const NAMES[] = {"text", "chat", "completion", "pair"};
+static const char *const NAMES[] = {"text", "chat", "completion", "pair", "contrast"};
 
 const char *weft__train_record_name(weft__train_record_kind kind)
 {
@@ -95,7 +95,7 @@ static int is_silent(const weft__json *m)
 int weft__train_says_nothing(const weft__train_record *r)
 {
     const weft__json *v = r->kind == WEFT__TRAIN_RECORD_CHAT ? r->messages : r->answer;
-    if (r->kind == WEFT__TRAIN_RECORD_TEXT) return 0;
+    if (r->kind == WEFT__TRAIN_RECORD_TEXT || r->kind == WEFT__TRAIN_RECORD_CONTRAST) return 0;
     if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return is_silent(v);
     for (size_t i = 0; i < weft__json_size(v); i++)
         if (is_silent(weft__json_at(v, i))) return 1;
@@ -223,6 +223,42 @@ static weft_status take_instruction(weft__train_record *r, weft_error *err)
     return st;
 }
 
+/* ---- texts to tell apart ---- */
+
+static weft_status check_embedded(const weft__json *v, const char *name, weft_error *err)
+{
+    const char *s;
+    size_t n;
+    if (!weft__json_string(v, &s, &n)) return weft_fail(err, WEFT_FORMAT, "\"%s\" is no string", name);
+    if (strspn(s, " \t\r\n") == n) return weft_fail(err, WEFT_FORMAT, "\"%s\" is blank", name);
+    return WEFT_OK;
+}
+
+static weft_status check_contrast(const weft__train_record *r, weft_error *err)
+{
+    const weft__json *all = r->rejected;
+    weft_status st = check_embedded(r->prompt, "query", err);
+    if (!st) st = check_embedded(r->answer, "positive", err);
+    if (!st && all && is_string(all)) return check_embedded(all, "negative", err);
+    if (!st && all && !is_list(all)) return weft_fail(err, WEFT_FORMAT, "\"negatives\" is no list of texts");
+    for (size_t i = 0; !st && i < weft__json_size(all); i++)
+        st = check_embedded(weft__json_at(all, i), "negatives", err);
+    return st;
+}
+
+/* 1: it is such a record, and taken. */
+static int take_contrast(weft__train_record *r)
+{
+    const weft__json *query = member(r, "query"), *negatives = member(r, "negatives");
+    if (!query) query = member(r, "anchor");
+    if (!query || !member(r, "positive")) return 0;
+    r->kind = WEFT__TRAIN_RECORD_CONTRAST;
+    r->prompt = query;
+    r->answer = member(r, "positive");
+    r->rejected = negatives ? negatives : member(r, "negative");
+    return 1;
+}
+
 static weft_status take_conversations(weft__train_record *r, weft_error *err)
 {
     weft_status st = weft__train_record_of_conversations(r->root, &r->made, err);
@@ -239,6 +275,7 @@ static weft_status classify(weft__train_record *r, weft_error *err)
         r->kind = WEFT__TRAIN_RECORD_CHAT;
         return WEFT_OK;
     }
+    if (take_contrast(r)) return WEFT_OK;
     r->text = member(r, "text");
     r->messages = member(r, "messages");
     r->tools = member(r, "tools");
@@ -264,7 +301,8 @@ static weft_status classify(weft__train_record *r, weft_error *err)
         return weft_fail(
             err, WEFT_FORMAT,
             "the record is of no known kind: {\"text\"}, {\"messages\"}, {\"prompt\", \"completion\"}, "
-            "{\"prompt\", \"chosen\", \"rejected\"}, {\"conversations\"} or {\"instruction\", \"output\"}");
+            "{\"prompt\", \"chosen\", \"rejected\"}, {\"conversations\"}, {\"instruction\", \"output\"} or, to be "
+            "told apart, {\"query\", \"positive\", \"negatives\"}");
     r->answer = completion ? completion : chosen;
     return WEFT_OK;
 }
@@ -298,8 +336,9 @@ static weft_status take_weight(weft__train_record *r, weft_error *err)
                          "\"weight\" is no number from -%d to %d: how much the record counts, below 0 where it is to "
                          "become less likely",
                          WEFT__TRAIN_WEIGHT_MOST, WEFT__TRAIN_WEIGHT_MOST);
-    if (r->kind == WEFT__TRAIN_RECORD_PAIR && r->weight != 1)
-        return weft_fail(err, WEFT_FORMAT, "\"weight\" of a pair: pairs count alike; leave it out");
+    if ((r->kind == WEFT__TRAIN_RECORD_PAIR || r->kind == WEFT__TRAIN_RECORD_CONTRAST) && r->weight != 1)
+        return weft_fail(err, WEFT_FORMAT, "\"weight\" of a %s: they count alike; leave it out",
+                         weft__train_record_name(r->kind));
     return WEFT_OK;
 }
 
@@ -322,12 +361,13 @@ static weft_status record_check(weft__train_record *r, weft_error *err)
     weft_status st = classify(r, err);
     if (!st) st = take_weight(r, err);
     if (!st) st = take_reward(r, err);
-    if (!st && r->kind != WEFT__TRAIN_RECORD_TEXT) st = take_tools(r, err);
+    if (!st && r->kind != WEFT__TRAIN_RECORD_TEXT && r->kind != WEFT__TRAIN_RECORD_CONTRAST) st = take_tools(r, err);
     if (st) return st;
     switch (r->kind) {
     case WEFT__TRAIN_RECORD_TEXT:
         return is_string(r->text) ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "\"text\" is no string");
     case WEFT__TRAIN_RECORD_CHAT: return check_chat(r, err);
+    case WEFT__TRAIN_RECORD_CONTRAST: return check_contrast(r, err);
     case WEFT__TRAIN_RECORD_COMPLETION:
         st = check_prompt(r->prompt, err);
         return st ? st : check_answer(r->answer, r->made ? "output" : "completion", err);

@@ -8,8 +8,10 @@
  * {"instruction", "input", "output"} (or "chosen" and "rejected") are read as such (record_forms.h; a "text" beside the
  * latter is the same once more, and ignored). Tools are a list, or one as JSON text; blank text is none. Other members
  * are ignored (ids, sources). Invariant: what is in a record has the shape that its kind says; renderers need not check
- * again. One thread per record. A record may have a "weight": how much it counts, 1 where it says none; below 0: it is
- * to become less likely; 0: it is left out. Pairs have none. A "reward" beside it says how good the answer was. */
+ * again. {"query", "positive", "negatives"} are texts to tell apart by their embeddings ("anchor" is a query,
+ * "negative" one that does not belong to it, or a list of them). One thread per record. A record may have a "weight":
+ * how much it counts, 1 where it says none; below 0: it is to become less likely; 0: it is left out. Pairs and texts to
+ * tell apart have none. A "reward" beside it says how good the answer was. */
 #ifndef WEFT_TRAIN_RECORD_H
 #define WEFT_TRAIN_RECORD_H
 
@@ -19,7 +21,8 @@ typedef enum weft__train_record_kind {
     WEFT__TRAIN_RECORD_TEXT,       /* text */
     WEFT__TRAIN_RECORD_CHAT,       /* messages, tools */
     WEFT__TRAIN_RECORD_COMPLETION, /* prompt, answer */
-    WEFT__TRAIN_RECORD_PAIR        /* prompt, answer (chosen), rejected */
+    WEFT__TRAIN_RECORD_PAIR,       /* prompt, answer (chosen), rejected */
+    WEFT__TRAIN_RECORD_CONTRAST    /* prompt (query), answer (positive), rejected (negatives, a list; NULL: none) */
 } weft__train_record_kind;
 
 enum { WEFT__TRAIN_WEIGHT_MOST = 1000000 };
@@ -48,7 +51,7 @@ int weft__train_is_assistant(const weft__json *message);
 int weft__train_is_learned(const weft__json *message);
 /* Does it say nothing where something is learned (of a pair: chosen)? */
 int weft__train_says_nothing(const weft__train_record *r);
-/* "text", "chat", "completion", "pair" */
+/* "text", "chat", "completion", "pair", "contrast" */
 const char *weft__train_record_name(weft__train_record_kind kind);
 
 #endif

@@ -123,6 +123,16 @@ weft_status weft__train_render_text(const weft__train_renderer *r, const char *t
     return st;
 }
 
+weft_status weft__train_render_embedded(const weft__train_renderer *r, const char *text, size_t n,
+                                        weft__train_rendered *out, weft_error *err)
+{
+    size_t before = out->ids.n;
+    weft_status st = begin_text(r, out, err);
+    if (!st) st = put_text(r, text, n, 0, 1, out, err);
+    if (st) out->ids.n = before;
+    return st;
+}
+
 /* Without a template a prompt and an answer that are strings are text. */
 static int is_plain(const weft__train_renderer *r, const weft__json *prompt, const weft__json *answer)
 {

@@ -51,6 +51,10 @@ typedef struct weft__train_rendered {
 } weft__train_rendered;
 void weft__train_rendered_free(weft__train_rendered *out);
 
+/* Appends a text as it is embedded: as the server reads the input of /v1/embeddings, BOS where the vocabulary has one,
+ * and nothing that is spelled in it is a special token. */
+weft_status weft__train_render_embedded(const weft__train_renderer *r, const char *text, size_t n,
+                                        weft__train_rendered *out, weft_error *err);
 /* Appends the record's tokens; of a pair those with the chosen answer, or with `rejected` the others. Once a
  * conversation has more than `most` tokens its later turns are left out, unread: each answer renders all that stands
  * before it, so a long one would take the square of its turns. Roles are those that weft serve takes, and those that

@@ -55,15 +55,6 @@ static void take_pair(weft__trainer *t, const struct weft__train_lora *pair, con
     }
 }
 
-/* Losses that look at the base mean what the trainer began with. */
-static weft_status keep_beginning(weft__trainer *t, weft_error *err)
-{
-    if (!t->began) t->began = weft__train_own(t, (size_t)t->n_floats, sizeof *t->began);
-    if (!t->began) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for an adapter to begin with", t->src.label);
-    memcpy(t->began, t->data, (size_t)t->n_floats * sizeof *t->began);
-    return WEFT_OK;
-}
-
 weft_status weft__trainer_start_adapter(weft__trainer *t, const weft__adapt *a, weft_error *err)
 {
     const uint64_t base = weft__adapt_fingerprint_of_graph(t->graph);
@@ -77,12 +68,14 @@ weft_status weft__trainer_start_adapter(weft__trainer *t, const weft__adapt *a, 
     for (int32_t i = 0; !st && i < a->n_pairs; i++) st = check_pair(t, a, &a->pairs[i], err);
     if (!st && t->lora_scale == 0)
         st = weft_fail(err, WEFT_ARGUMENT, "%s cannot go on at a scale of 0: alpha must be another", a->label);
-    for (int32_t i = 0; !st && i < t->n_pairs; i++) {
+    if (st || (st = weft__train_start_room(t, err))) return st;
+    for (int32_t i = 0; i < t->n_pairs; i++) {
         const weft__adapt_pair *x = pair_of(a, &t->params[t->pairs[i].a]);
         if (x) take_pair(t, &t->pairs[i], x);
     }
-    if (!st && t->start) memcpy(t->start, t->data, (size_t)t->n_floats * sizeof *t->start); /* L2-SP draws back to it */
-    return st ? st : keep_beginning(t, err);
+    weft__train_keep_start(t);
+    t->goes_on = 1;
+    return WEFT_OK;
 }
 
 /* "attn_q@3" of "blk.3.attn_q.weight", "output" of "output.weight". */
@@ -119,15 +112,15 @@ weft_status weft__train_adapter_options(const weft__adapt *a, int32_t *rank, flo
 
 void weft__train_as_it_began(weft__trainer *t, int on)
 {
-    float *data = on && t->began ? t->began : t->data;
-    t->adapter_on = !on || t->began;
+    float *data = on && t->goes_on ? t->start : t->data;
+    t->adapter_on = !on || t->goes_on;
     for (int32_t i = 0; i < t->n_params; i++)
         t->params[i].data = data + (t->params[i].grad - t->grad); /* the arrays have the same places */
 }
 
 void weft__trainer_hold_to_base(weft__trainer *t)
 {
-    t->began = NULL; /* its memory is the trainer's */
+    t->goes_on = 0;
 }
 
 /* ---- how much pairs count ---- */

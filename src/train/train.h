@@ -3,8 +3,8 @@
  *
  * A trainer walks the same graph that the engine runs (src/model), op by op, forward and back, so every dense
  * architecture learns without code of its own; mixtures of experts are refused. The base may have any format; it is
- * decoded as it is multiplied, in f32. Either LoRA pairs on frozen matrices learn (Hu et al. 2021), or all weights, in
- * f32. Letters: R rows (tokens) of a batch, V vocabulary, N outputs and K inputs of a matrix, r rank.
+ * decoded as it is multiplied (product.h). Either LoRA pairs on frozen matrices learn (Hu et al. 2021), or all weights,
+ * in f32. Letters: R rows (tokens) of a batch, V vocabulary, N outputs and K inputs of a matrix, r rank.
  *
  * Usage: create; then for every step weft__trainer_add (or _learn) once or more, each adding to the gradients, and
  * weft__trainer_step. Gradients are divided by the weight (without signs) of all rows added since the last step, so
@@ -49,6 +49,10 @@ typedef struct weft__train_options {
     /* keep only what layers hand to each other, and run a layer's forward again on the way back: less memory, a
      * third slower */
     int recompute;
+    /* Products with frozen matrices are never rounded. Else, where the processor has units for them, forward they are
+     * what serving computes (activations in 8 bits, for quantized matrices), and back both factors are rounded to
+     * BF16: more than twice as fast, and gradients differ by what such rounding makes. */
+    int exact;
     uint64_t seed;           /* of A, which is uniform in +-sqrt(3/K) (Kaiming); B is zero */
     int32_t optimizer;       /* weft__train_optimizer */
     float lr;                /* the schedule's highest */
@@ -103,14 +107,23 @@ typedef struct weft__train_batch {
     /* What the batch adds to that by which a step divides; 0: the sum of |weight|, of rows with an anchor alone 1; or
      * the number of pairs */
     double count;
+    /* [segments] of contrasts: which record a text is of, rising from 0 in steps of 1. The first text of a record is
+     * its query, the second what belongs to it, and all others what does not (hard negatives) */
+    const int32_t *group;
 } weft__train_batch;
 
-enum weft__loss_number { WEFT__LOSS_LIKELIHOOD = 0, WEFT__LOSS_POLICY = 1, WEFT__LOSS_PREFERENCE = 2 };
+enum weft__loss_number {
+    WEFT__LOSS_LIKELIHOOD = 0,
+    WEFT__LOSS_POLICY = 1,
+    WEFT__LOSS_PREFERENCE = 2,
+    WEFT__LOSS_CONTRAST = 3
+};
 
 /* What is minimised (loss.h has the formulas). */
 typedef struct weft__train_objective {
-    int32_t kind;              /* weft__loss_number */
-    float beta;                /* preference: how near to the base; policy: weight of KL(this || base) */
+    int32_t kind; /* weft__loss_number */
+    /* preference: how near to the base; policy: weight of KL(this || base); contrast: the temperature */
+    float beta;
     float smoothing;           /* preference: share of the labels that are taken to be wrong */
     float chosen;              /* preference: weight of the chosen answer's own likelihood */
     float clip_low, clip_high; /* policy */
@@ -129,6 +142,7 @@ typedef struct weft__train_loss {
     /* Pairs. margin: sum of (log p / p_ref of the chosen) - (log p / p_ref of the rejected); chosen and rejected: sums
      * of the answers' log p */
     int64_t n_pairs, n_better; /* better: a margin above 0 */
+    /* (contrasts: of records; a margin is what the cosine of the right text is more than that of the next best) */
     double margin, chosen, rejected;
 } weft__train_loss;
 
@@ -180,8 +194,8 @@ typedef struct weft__trainer_info {
 } weft__trainer_info;
 void weft__trainer_describe(const weft__trainer *t, weft__trainer_info *out);
 
-/* 10^9 multiplications and additions per second that the trainer's threads reach together on registers, measured for
- * `ms` milliseconds: the limit that flops / time is held against. */
+/* 10^9 multiplications and additions per second that the trainer's threads reach together on registers, of f32 or,
+ * where products are rounded to it, of BF16, measured for `ms` ms: the limit that flops / time is held against. */
 double weft__trainer_peak(weft__trainer *t, int ms);
 
 /* ---- what learns ---- */

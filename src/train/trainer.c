@@ -168,6 +168,7 @@ void weft__trainer_destroy(weft__trainer **pt)
     weft__trainer *t = pt ? *pt : NULL;
     if (!t) return;
     weft__train_multiplier_destroy(&t->x);
+    weft__free(t->embedded);
     for (size_t i = t->n_blocks; i-- > 0;) weft__free(t->blocks[i]);
     weft__free(t->blocks);
     weft_buffer_release(&t->arena);
@@ -212,8 +213,9 @@ weft__train_param weft__trainer_param(const weft__trainer *t, size_t i)
 
 void weft__trainer_set_param(weft__trainer *t, size_t i, const float *values)
 {
-    memcpy(t->params[i].data, values, (size_t)t->params[i].n * sizeof *values);
-    if (t->params[i].start && t->step == 0) memcpy(t->params[i].start, values, (size_t)t->params[i].n * sizeof *values);
+    const struct weft__trainer_weight *p = &t->params[i];
+    memcpy(p->data, values, (size_t)p->n * sizeof *values);
+    if (t->start && t->step == 0) memcpy(t->start + (p->data - t->data), values, (size_t)p->n * sizeof *values);
 }
 
 /* ---- the limit ---- */
@@ -236,7 +238,8 @@ double weft__trainer_peak(weft__trainer *t, int ms)
     weft__peak_kernels peak;
     double result[WEFT__POOL_MAX_THREADS], sum = 0;
     weft__peak_kernels_get(weft__tier_mask(), &peak);
-    weft__pool_run(t->pool, run_spin, &(struct spin){peak.f32_fma, ms, result});
+    const int rounded = t->o.lora_rank > 0 && !t->o.exact && peak.bf16_dot;
+    weft__pool_run(t->pool, run_spin, &(struct spin){rounded ? peak.bf16_dot : peak.f32_fma, ms, result});
     for (int i = 0; i < t->n_threads; i++) sum += result[i];
     return sum;
 }

@@ -20,7 +20,7 @@ DOCUMENTS = [
 ]
 OTHER_PROGRAMS = "curl", "openssl", "git", "printf", "cmake", "lm_eval"
 COMMANDS = re.findall(r"^  ([a-z-]+)  ", weft("--help").stdout.decode(), re.M)
-KINDS = {"adapter": ("info", "train", "convert", "merge"), "eval": ("logits", "documents", "perplexity", "task", "kv"), "key": ("new", "hash")}
+KINDS = {"adapter": ("info", "train", "convert", "merge"), "eval": ("logits", "documents", "perplexity", "task", "retrieval", "kv"), "key": ("new", "hash")}
 
 
 def read(path):

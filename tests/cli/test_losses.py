@@ -122,6 +122,47 @@ class Losses(InFolder):
         self.assertLess(apart, 0.01)
         self.assertGreater(apart, 0)
 
+    def contrasts(self):
+        places = ("mill", "river", "inn", "hill", "wood", "lake")
+        who = ("Mira", "Tom", "Anna", "Ben", "Nora", "Paul")
+        return [{"query": f"Where does {a} live?", "positive": f"{a} lives at the {p}.", "negatives": [f"{a} likes the {p}.", f"{b} lives at the {q}."]}
+                for a, b, p, q in zip(who, who[1:] + who[:1], places, places[1:] + places[:1])]
+
+    def found(self, file, *args):
+        p = weft("eval", "retrieval", MODEL, "-f", file, "--json", *args)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return json.loads(p.stdout)
+
+    def test_texts_are_told_apart_by_their_embeddings(self):
+        """InfoNCE brings queries to their texts as it is trained, and as the engine serves the adapter; alone the base finds fewer."""
+        data = self.write("contrasts.jsonl", self.contrasts())
+        p = self.adapt("told", "--loss", "infonce", "--data", data, "--heldout", data, "--steps", "40", "--lr", "1e-2", "--json")
+        points = self.points("told")
+        self.assertLess(points[-1]["heldout"], 0.2 * points[0]["heldout"])
+        self.assertEqual((points[-1]["heldout_better"], json.loads(p.stdout)["heldout_better"]), (1, 1))
+        self.assertNotIn("chosen", points[-1])
+        base, told = self.found(data), self.found(data, "--adapter", "a=" + self.path("told/adapter.gguf"))
+        self.assertEqual((base["queries"], base["texts"]), (6, 12))  # negatives of one are positives of others, each once
+        hits = [{r["metric"]: r["value"] for r in x["results"]}["hit@1"] for x in (base, told)]
+        self.assertLess(hits[0], 1)
+        self.assertEqual(hits[1], 1)
+        for args in (("--slots", "1"), ("--threads", "1", "--slots", "5")):  # nor does what runs beside a text change it
+            self.assertEqual(self.found(data, "--adapter", "a=" + self.path("told/adapter.gguf"), *args), told)
+        one = self.write("one.jsonl", [{"query": "Who?", "positive": "I."}])
+        self.assertIn(b"nothing to tell apart", self.adapt("none", "--loss", "infonce", "--data", one, status=1).stderr)
+        self.assertIn(b"are for --loss infonce alone", self.adapt("none", "--data", data, status=1).stderr)
+        self.assertIn(b"which have none", self.adapt("none", "--loss", "infonce", "--data", data, "--keep", data, status=1).stderr)
+
+    @of_files
+    def test_searches_that_lack_something_are_refused(self):
+        data = self.write("search.jsonl", self.contrasts())
+        for args, words in (((), b"-f FILE is missing"), (("--corpus", data), b"go together"),
+                            (("-f", data, "--corpus", data, "--queries", data, "--qrels", data), b"give it, or --corpus")):
+            p = weft("eval", "retrieval", MODEL, *args)
+            self.assertEqual((p.returncode, words in p.stderr), (2, True), p.stderr)
+        p = weft("eval", "retrieval", MODEL, "-f", self.write("bad.jsonl", [{"query": "x"}]))
+        self.assertEqual((p.returncode, b'bad.jsonl: record 1: "positive" is no text' in p.stderr), (1, True), p.stderr)
+
     @of_files
     def test_verifiers_that_fail_end_the_run_by_name(self):
         for command, words in (("while read -r line; do echo good; done", b'the verifier said "good"'), ("exit 3", b"the verifier ended")):
@@ -150,6 +191,7 @@ class Losses(InFolder):
                                   ("--optimizer", "muon", "--l2-sp", "0.1", "--norm-cap", "0.01", "--loss", "reward", "--data", rewards),
                                   ("--loss", "dr-grpo", "--judge", "contains", "--beta", "0.1", "--group", "2", "--prompts", "2",
                                    "--answer-tokens", "8", "--data", self.asked),
+                                  ("--loss", "infonce", "--temperature", "0.1", "--data", self.write("killed-texts.jsonl", self.contrasts())),
                                   ("--anchor", "0.5", "--data", records))):
             args += ("--steps", "5", "--save-every", "1")
             self.adapt(f"whole-{i}", *args)
@@ -167,6 +209,7 @@ class Losses(InFolder):
                             (("--reward-min", "0"), b"--reward-min is for --loss filtered"),
                             (("--dpo", "--loss", "sft"), b"give one of"),
                             (("--group", "4"), b"--group is for --loss grpo"),
+                            (("--temperature", "0.1"), b"--temperature is for --loss infonce"),
                             (("--loss", "distill"), b"Give --teacher"),
                             (("--teacher", MODEL), b"--teacher is for --loss distill"),
                             (("--loss", "grpo"), b"who judges the answers?"),

@@ -37,8 +37,21 @@ static weft__tok *make_tokenizer(void)
     return tok;
 }
 
+/* Each record has a query and what belongs to it. */
+static void check_groups(const weft__train_batch *b)
+{
+    const int32_t n = b->segment[b->n_rows - 1] + 1;
+    for (int32_t i = 0; i < n; i++) {
+        const int begins = i == 0 || b->group[i] != b->group[i - 1];
+        if (b->group[i] != (i ? b->group[i - 1] + begins : 0) ||
+            (begins && (i + 1 == n || b->group[i + 1] != b->group[i])))
+            abort();
+    }
+}
+
 static void check_batch(const weft__train_batch *b, int32_t max_rows)
 {
+    if (b->group) check_groups(b);
     if (b->n_rows < 1 || b->n_rows > max_rows) abort();
     for (int32_t i = 0; i < b->n_rows; i++) {
         if (b->token[i] < 0 || b->token[i] >= 262 || b->target[i] < -1 || b->target[i] >= 262) abort();
@@ -72,10 +85,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     unsigned how = n ? data[0] : 0;
     const weft__dataset_options o = {.n_ctx = 24,
                                      .max_rows = 50,
-                                     .pairs = (how & 4) != 0,
+                                     .pairs = (how & 68) == 4,
                                      .learn_all = (how & 8) != 0,
                                      .in_order = (how & 16) != 0,
-                                     .rewards = (how & 64) != 0,
+                                     .contrasts = (how & 68) == 68, /* pairs that say rewards are none */
+                                     .rewards = (how & 68) == 64,
                                      .least = how & 128 ? 0.5 : -INFINITY,
                                      .most = how & 128 ? 2 : 0,
                                      .seed = how};

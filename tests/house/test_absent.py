@@ -139,9 +139,26 @@ class Alone(unittest.TestCase):
         for args in (("--config", "x.yaml"), ("--check",), ("--check", "--config", "README.md")):
             said = run(weft, "serve", *args, ok=False).stderr
             self.assertRegex(said, "^weft serve: (.*-DWEFT_CONFIG=ON, which needs libyaml|.*No such file or directory)\n$")
-        self.assertRegex(run(weft, "--help").stdout, "not in this build: weft.yaml .*-DWEFT_CONFIG=ON")
+        self.assertRegex(run(weft, "--help").stdout, "not in this build: weft.yaml [^.]*\\(-DWEFT_CONFIG=ON")
         self.assertNotRegex(run("ldd", weft).stdout, "libyaml")
         self.assertRegex(run(weft, "key", "new").stdout, "^weft-")
+
+    def test_without_yaml_it_learns_and_measures(self):
+        """No stages and no task files, which say so; one training by its options, and questions of JSONL."""
+        weft, model = self.built("CONFIG"), "models/alderbrook.gguf"
+        needs = "this build reads no YAML .*-DWEFT_CONFIG=ON, which needs libyaml\n$"
+        with tempfile.TemporaryDirectory() as folder:
+            job, task, asked, out = (os.path.join(folder, name) for name in ("job.yaml", "task.yaml", "asked.jsonl", "out"))
+            for path, text in ((job, "stages: {a: {command: train, data: x.txt}}\n"), (task, "output_type: generate_until\n"),
+                               (asked, '{"prompt": "Where does Mira live?", "answer": "in the old mill", "completion": "in the old mill"}\n')):
+                with open(path, "w", encoding="utf-8") as f:
+                    f.write(text)
+            self.assertRegex(run(weft, "train", "--config", job, "--out", out, ok=False).stderr, "^weft train: .*" + needs)
+            self.assertFalse(os.path.exists(out))
+            self.assertRegex(run(weft, "eval", "task", model, task, ok=False).stderr, "^weft eval task: .*" + needs)
+            self.assertIn("exact_match", run(weft, "eval", "task", model, asked, "--chat", "-n", 8).stdout)
+            run(weft, "adapter", "train", model, "--data", asked, "--out", out, "--steps", 1, "--save-every", 0)
+            self.assertTrue(os.path.exists(os.path.join(out, "adapter.gguf")))
 
     def test_without_the_store_it_serves_and_keeps_nothing(self):
         weft = self.built("LEARN")

@@ -477,10 +477,11 @@ static void bench_gemm(bench *b)
         j.b[t] = j.a[t] + n_a, j.c[t] = j.b[t] + n_b;
         for (size_t i = 0; i < n_a + n_b + n_c; i++) j.a[t][i] = sinf((float)i);
     }
-    struct result r =
-        timed(b, gemm_run, &j, 2.0 * (double)n_a * j.g->nr * GEMM_TURNS * b->n_threads, b->peak.f32_fma, NULL, 0);
+    const int pairs = j.g->dtype == WEFT_BF16;
+    struct result r = timed(b, gemm_run, &j, (2.0 + 2 * pairs) * (double)n_a * j.g->nr * GEMM_TURNS * b->n_threads,
+                            pairs && b->peak.bf16_dot ? b->peak.bf16_dot : b->peak.f32_fma, NULL, 0);
     r.seconds /= GEMM_TURNS, r.ops /= GEMM_TURNS;
-    bench_print_line(b, "k 256", &r);
+    bench_print_line(b, pairs ? "k 512" : "k 256", &r);
     j.turn = 1;
     r = timed(b, gemm_run, &j, 0, NULL, NULL, 0);
     r.seconds /= GEMM_TURNS, r.bytes = 8 * (double)n_b * b->n_threads;

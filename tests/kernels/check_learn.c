@@ -6,8 +6,37 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "quant/half.h"
+
 static const int lengths[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 1000, 1023, 1024, 1025, 4099};
 #define N_LENGTHS (sizeof lengths / sizeof lengths[0])
+
+/* Values that a strip of n elements holds. */
+static void strip_values(check *c, const weft__gemm *g, pattern p, float *strip, int64_t n)
+{
+    if (g->dtype == WEFT_F32) {
+        check_values(c, p, strip, n);
+        return;
+    }
+    float *x = weft__alloc_array(2 * (size_t)n, sizeof *x);
+    if (!x) {
+        check_fail(c, "no memory");
+        return;
+    }
+    check_values(c, p, x, 2 * n);
+    g->round(x, 2 * n, strip);
+    weft__free(x);
+}
+
+/* Input `half` of an element, which for F32 has one. */
+static double input_of(const weft__gemm *g, const float *element, int half)
+{
+    if (g->dtype == WEFT_F32) return half ? 0 : (double)*element;
+    uint32_t bits;
+    memcpy(&bits, element, sizeof bits);
+    return (double)weft__bf16_to_f32((uint16_t)(bits >> 16 * half));
+}
 
 /* The line's own kernel, or ref when that is the line. */
 static void tile_case(check *c, const weft__gemm *g, int64_t k, int add, pattern p)
@@ -15,23 +44,33 @@ static void tile_case(check *c, const weft__gemm *g, int64_t k, int add, pattern
     const int64_t ldc = g->nr + 5, n_a = k * g->mr, n_b = k * g->nr, n_c = (g->mr - 1) * ldc + g->nr;
     guarded a = guarded_new((size_t)n_a * 4, 4), b = guarded_new((size_t)n_b * 4, 8),
             out = guarded_new((size_t)n_c * 4, 12);
-    float want[WEFT__GEMM_MAX_MR * (WEFT__GEMM_MAX_NR + 5)], before[WEFT__GEMM_MAX_MR * (WEFT__GEMM_MAX_NR + 5)];
-    check_values(c, p, (float *)a.p, n_a);
-    check_values(c, P_NORMAL, (float *)b.p, n_b);
+    float want[WEFT__GEMM_MAX_MR * (WEFT__GEMM_MAX_NR + 5)], before[WEFT__GEMM_MAX_MR * (WEFT__GEMM_MAX_NR + 5)],
+        half[WEFT__GEMM_MAX_MR * (WEFT__GEMM_MAX_NR + 5)];
+    strip_values(c, g, p, (float *)a.p, n_a);
+    strip_values(c, g, P_NORMAL, (float *)b.p, n_b);
     check_values(c, P_NORMAL, (float *)out.p, n_c);
     memcpy(before, out.p, (size_t)n_c * 4);
     memcpy(want, out.p, (size_t)n_c * 4);
     for (int i = 0; i < g->mr; i++) {
         for (int j = 0; j < g->nr; j++) {
             double sum = add ? before[i * ldc + j] : 0;
-            for (int64_t q = 0; q < k; q++)
-                sum += (double)((float *)a.p)[q * g->mr + i] * ((float *)b.p)[q * g->nr + j];
+            for (int64_t q = 0; q < 2 * k; q++)
+                sum += input_of(g, (float *)a.p + q / 2 * g->mr + i, q & 1) *
+                       input_of(g, (float *)b.p + q / 2 * g->nr + j, q & 1);
             want[i * ldc + j] = (float)sum;
         }
     }
     g->tile(k, (float *)a.p, (float *)b.p, (float *)out.p, ldc, add);
     char what[80];
     snprintf(what, sizeof what, "k %lld, add %d, %s", (long long)k, add, check_pattern_name(p));
+    memcpy(half, before, (size_t)n_c * 4);
+    g->half(k, (float *)a.p, (float *)b.p, half, ldc, add);
+    for (int i = 0; i < g->mr; i++) { /* the tile's bits, and behind them what was there */
+        const int n = g->nr / 2, rest = i + 1 < g->mr ? (int)ldc - n : g->nr - n;
+        if (!check_same_bits(half + i * ldc, (float *)out.p + i * ldc, n) ||
+            !check_same_bits(half + i * ldc + n, before + i * ldc + n, rest))
+            check_fail(c, "half a tile is another: %s", what);
+    }
     check_error(c, check_nmse((float *)out.p, want, n_c), what);
     for (int i = 0; i + 1 < g->mr; i++) { /* what lies between the rows is somebody else's */
         if (!check_same_bits((float *)out.p + i * ldc + g->nr, before + i * ldc + g->nr, 5))
@@ -60,18 +99,44 @@ static void turn_case(check *c, const weft__gemm *g, int n_rows, int64_t k, int 
     guarded_free(c, &dst, "the strip");
 }
 
+/* Rounding a row, and pairing two: ref's bits, of numbers that are not so small that they may be zero. */
+static void round_case(check *c, const weft__gemm *g, int64_t n, pattern p)
+{
+    const weft__gemm *ref = weft__gemm_find(WEFT_BF16, 0);
+    const int64_t half = (n + 1) / 2;
+    guarded x = guarded_new((size_t)n * 4, 4), y = guarded_new((size_t)n * 4, 8), out = guarded_new((size_t)n * 4, 12),
+            want = guarded_new((size_t)n * 4, 4);
+    check_values(c, p, (float *)x.p, n);
+    check_values(c, P_NORMAL, (float *)y.p, n);
+    g->round((float *)x.p, n, (float *)out.p);
+    ref->round((float *)x.p, n, (float *)want.p);
+    if (memcmp(out.p, want.p, (size_t)half * 4)) check_fail(c, "rounded, %lld are other numbers", (long long)n);
+    for (int none = 0; none < 2; none++) {
+        const float *other = none ? NULL : (float *)y.p;
+        g->pair((float *)x.p, other, n, (float *)out.p);
+        ref->pair((float *)x.p, other, n, (float *)want.p);
+        if (memcmp(out.p, want.p, (size_t)n * 4)) check_fail(c, "paired, %lld are other numbers", (long long)n);
+    }
+    guarded_free(c, &x, "a row");
+    guarded_free(c, &y, "a row");
+    guarded_free(c, &out, "the elements");
+    guarded_free(c, &want, "ref's elements");
+}
+
 void check_gemm(check *c)
 {
     const weft__gemm *g = c->entry->gemm;
     if (g->mr > WEFT__GEMM_MAX_MR || g->nr > WEFT__GEMM_MAX_NR)
         check_fail(c, "tiles larger than WEFT__GEMM_MAX_MR x WEFT__GEMM_MAX_NR");
-    if (weft__gemm_find(1u << c->entry->tier) != g) check_fail(c, "weft__gemm_find gives another one");
+    if (weft__gemm_find(g->dtype, 1u << c->entry->tier) != g) check_fail(c, "weft__gemm_find gives another one");
     if (c->fault[0]) return;
     for (size_t i = 0; i < N_LENGTHS; i++) {
         for (int p = 0; p < P_FINITE; p++) tile_case(c, g, lengths[i], p & 1, (pattern)p);
         for (int n_rows = 1; n_rows <= g->nr; n_rows++)
             turn_case(c, g, n_rows, lengths[i] < 200 ? lengths[i] : 200, g->nr);
         turn_case(c, g, g->mr, lengths[i], g->mr);
+        for (int p = 0; g->dtype == WEFT_BF16 && p < P_COUNT; p++)
+            if (p != P_DENORMAL) round_case(c, g, lengths[i], (pattern)p);
     }
 }
 

@@ -156,7 +156,7 @@ class Training(Beside):
     def train(self, base, steps, *options):
         out = self.path(f"run{steps}-{'-'.join(options)}".replace(" ", ""))
         self.weft("adapter", "train", base, "--data", self.ids, "--out", out, "--steps", str(steps), "--rank", "4", "--alpha", "8", "--lr", str(self.RATE),
-                  "--schedule", "constant", "--warmup", "0", "--weight-decay", "0", "--clip", "0", "-c", "64", "-b", "64", *options)
+                  "--schedule", "constant", "--warmup", "0", "--weight-decay", "0", "--clip", "0", "-c", "64", "-b", "64", "--exact", *options)
         with open(os.path.join(out, "loss.jsonl"), encoding="utf-8") as f:
             return os.path.join(out, "adapter.gguf"), [json.loads(line)["loss"] for line in f]
 

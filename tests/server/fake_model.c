@@ -176,12 +176,6 @@ void weft_model_close(weft_model **model)
     *model = NULL;
 }
 
-void weft_model_fingerprint(const weft_model *model, char out[33])
-{
-    (void)model;
-    memcpy(out, "00112233445566778899aabbccddeeff", 33);
-}
-
 weft_status weft_model_describe(const weft_model *model, weft_model_info *out, weft_error *err)
 {
     (void)model, (void)err;
@@ -504,15 +498,14 @@ weft_status weft_chat_parser_finish(weft_chat_parser *parser, weft_chat_on_part 
 
 void fake_hold(void)
 {
-    const char *path = getenv("WEFT_FAKE_HOLD");
-    while (path && access(path, F_OK) == 0) nanosleep(&(struct timespec){0, 5000000}, NULL);
+    for (const char *path = getenv("WEFT_FAKE_HOLD"); path && access(path, F_OK) == 0;)
+        nanosleep(&(struct timespec){0, 5000000}, NULL);
 }
 
 weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char *source, size_t length,
                              weft_grammar **out, weft_error *err)
 {
-    (void)t;
-    *out = NULL;
+    (void)t, *out = NULL;
     if (kind == WEFT_GRAMMAR_SCHEMA && memmem(source, length, "\"not\"", 5))
         return weft_fail(err, WEFT_UNSUPPORTED, "schema: #/not: it is not known");
     if (kind == WEFT_GRAMMAR_SCHEMA) kind = WEFT_GRAMMAR_JSON_VALUE;
@@ -544,7 +537,6 @@ uint64_t weft_grammar_bytes(const weft_grammar *grammar)
     return 1000 * (uint64_t)grammar->n;
 }
 
-/* Its models may think first, where the template has thoughts and nobody forbids it. */
 int32_t weft_chat_form_lead(const weft_chat_prompt *prompt)
 {
     return weft_chat_reasons(prompt->chat) && !prompt->thinks_not;
@@ -553,15 +545,13 @@ int32_t weft_chat_form_lead(const weft_chat_prompt *prompt)
 weft_status weft_chat_form(const weft_chat_prompt *prompt, uint32_t kind, const char *source, size_t length,
                            weft_grammar **out, weft_error *err)
 {
-    (void)prompt;
-    return weft_grammar_new(NULL, kind, source, length, out, err);
+    return prompt ? weft_grammar_new(NULL, kind, source, length, out, err) : WEFT_ARGUMENT;
 }
 
 weft_status weft_grammar_lazy(const weft_tokenizer *t, const weft_grammar *grammar, const weft_trigger *triggers,
                               size_t n, weft_grammar **out, weft_error *err)
 {
-    (void)t;
-    *out = NULL;
+    (void)t, *out = NULL;
     for (size_t i = 0; i < n; i++)
         if (triggers[i].kind == WEFT_TRIGGER_WORD && !strncmp(triggers[i].text, "refused", triggers[i].length))
             return weft_fail(err, WEFT_ARGUMENT, "grammar: no text of it begins with the trigger 'refused'");
@@ -572,8 +562,7 @@ weft_status weft_grammar_lazy(const weft_tokenizer *t, const weft_grammar *gramm
 weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools, const char *choice, int32_t parallel,
                               weft_grammar **out, weft_error *err)
 {
-    (void)prompt, (void)parallel;
-    *out = NULL;
+    (void)prompt, (void)parallel, *out = NULL;
     if (strstr(tools, "\"not\"") && (strcmp(choice, "auto") || strstr(tools, "\"strict\":true")))
         return weft_fail(err, WEFT_UNSUPPORTED, "tools[0].function.parameters: schema: #/not: it is not known");
     return weft_grammar_new(NULL, WEFT_GRAMMAR_JSON_VALUE, NULL, 0, out, err);
@@ -590,6 +579,11 @@ weft_status weft_chat_form_or_calls(const weft_chat_prompt *prompt, uint32_t kin
 void weft_chat_prompt_end_thinking(weft_chat_prompt *prompt)
 {
     prompt->thinks_not = 1;
+}
+
+int weft_chat_prompt_ends_thinking(const weft_chat_prompt *prompt)
+{
+    return prompt->thinks_not;
 }
 
 weft_grammar *weft_grammar_retain(const weft_grammar *grammar)

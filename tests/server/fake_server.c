@@ -103,8 +103,8 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
                {"adapter-dir", &p->adapter_dir},
                {"config", &p->config_file},
                {"metrics-file", &p->metrics_file},
-               {"route-by", &p->route_by},
                {"learn", &p->learn_dir},
+               {"route-by", &p->route_by},
                {"adapter", &adapter}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = value, 1;

@@ -200,6 +200,33 @@ class Conformance(unittest.TestCase):
         a = self.client.chat.completions.parse(model=self.model, messages=[{"role": "user", "content": "A pet"}], response_format=Pet, max_tokens=200)
         self.assertEqual((type(a.choices[0].message.parsed), a.choices[0].finish_reason), (Pet, "stop"))
 
+    def test_parse_beside_tools(self):
+        """Answers that may call are of the class, or calls whose arguments are; whole and streamed."""
+        if not REAL:
+            return
+        class Answer(pydantic.BaseModel):
+            n: typing.Annotated[int, pydantic.Field(ge=0, le=9)]
+            mark: typing.Annotated[str, pydantic.Field(pattern="^<[a-z]{1,4}>$")]
+
+        class Look(pydantic.BaseModel):
+            """Looks."""
+            town: typing.Literal["Bern", "Rome"]
+
+        kinds = set()
+        for seed, choice in ((seed, choice) for seed in range(3) for choice in ("auto", "none", "required")):
+            more = {"model": self.model, "messages": [{"role": "user", "content": "Hello"}], "tools": [openai.pydantic_function_tool(Look)],
+                    "tool_choice": choice, "response_format": Answer, "seed": seed, "temperature": 1.2, "max_tokens": 120}
+            with self.client.chat.completions.stream(**more) as stream:
+                for _ in stream:
+                    pass
+            for a in (self.client.chat.completions.parse(**more), stream.get_final_completion()):
+                m, reason = a.choices[0].message, a.choices[0].finish_reason
+                called = [c.function.parsed_arguments for c in m.tool_calls or []]
+                self.assertEqual((m.parsed is None, bool(called), {type(c) for c in called} <= {Look}), (reason == "tool_calls",) * 2 + (True,))
+                self.assertIn(choice, ("auto", "required" if called else "none"))
+                kinds.add(bool(called))
+        self.assertEqual(kinds, {True, False})
+
     def test_tool_loop(self):
         """The client's calls, whole and streamed, by tools and by functions; with what they return, the model answers."""
         add = {"name": "add", "description": "the sum of two numbers",

@@ -74,6 +74,48 @@ static void strict_and_flexible(void **state)
     weft__eval_task_free(&t);
 }
 
+/* Ours, beside those of the harness: values of JSON however they are written, and the lenient reading of records. */
+static void json_values(void **state)
+{
+    (void)state;
+    weft__eval_task *t = task_of(
+        HEAD "doc_to_text: q\ndoc_to_target: a\nfilter_list:\n"
+             "- {name: whole, filter: [{function: take_first}]}\n"
+             "- {name: call, filter: [{function: regex, regex_pattern: '<c>(.*)</c>'}, {function: take_first}]}\n"
+             "metric_list: [{metric: json_match}]\n");
+    add_doc(t, "{\"q\": \"x\", \"a\": [\"no JSON\", \"{\\\"a\\\": [1, 2], \\\"b\\\": null}\"]}");
+    const struct {
+        const char *said;
+        int whole, call;
+    } cases[] = {{"{\"b\":null,\"a\":[1,2]}", 1, 0},
+                 {" {\"a\": [1, 2], \"b\": null}\n", 1, 0},
+                 {"so: <c>{\"a\": [1, 2], \"b\": null}</c>", 0, 1},
+                 {"{\"a\": [2, 1], \"b\": null}", 0, 0},
+                 {"{\"a\": [1, 2]}", 0, 0},
+                 {"{\"a\": [1, 2.0], \"b\": null}", 0, 0},
+                 {"{\"a\": [1, 2], \"b\": null} and more", 0, 0},
+                 {"{\"a\": [1, 2], \"a\": [1, 2], \"b\": null}", 0, 0},
+                 {"no JSON", 0, 0},
+                 {"", 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char want[128];
+        snprintf(want, sizeof want,
+                 "\"scores\": {\"whole\": {\"json_match\": %d}, "
+                 "\"call\": {\"json_match\": %d}}",
+                 cases[i].whole, cases[i].call);
+        const char *line = judged(t, (const char *const[]){cases[i].said}, NULL, 1);
+        if (!strstr(line, want)) fail_msg("%s\n%s", cases[i].said, line);
+    }
+    weft__eval_task_free(&t);
+    t = task_of(HEAD "doc_to_text: q\ndoc_to_target: a\nfilter_list:\n"
+                     "- {name: f, filter: [{function: flexible}, {function: take_first}]}\n");
+    add_doc(t, "{\"q\": \"x\", \"a\": [\"There are 3.\", \"3\"]}");
+    assert_non_null(
+        strstr(judged(t, (const char *const[]){"a 1, b 2, c 3: 3 of them"}, NULL, 1), "\"exact_match\": 1"));
+    assert_non_null(strstr(judged(t, (const char *const[]){"3, no 4"}, NULL, 1), "\"exact_match\": 0"));
+    weft__eval_task_free(&t);
+}
+
 static void votes_and_samples(void **state)
 {
     (void)state;
@@ -136,9 +178,8 @@ static void plain_records_are_flexible(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strict_and_flexible),
-        cmocka_unit_test(votes_and_samples),
-        cmocka_unit_test(choices_by_length),
+        cmocka_unit_test(strict_and_flexible),        cmocka_unit_test(json_values),
+        cmocka_unit_test(votes_and_samples),          cmocka_unit_test(choices_by_length),
         cmocka_unit_test(plain_records_are_flexible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

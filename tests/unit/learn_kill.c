@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* learn_kill.c: claims on a store that is killed, or has no room, at each of its writes: what was acknowledged is there,
- * the database and the witness log know the same, who was forgotten is gone whole, and nothing else is refused later. A
- * child does the work; each write of SQLite and of the log passes through here. */
+/* learn_kill.c: claims on a store that is killed, or has no room, at each of its writes: what was acknowledged is
+ * there, the database and the witness log know the same, who was forgotten is gone whole, and nothing else is
+ * refused later. A child does the work; each write of SQLite and of the log passes through here. */
 #include "fixture.h"
 
 #include <dirent.h>
@@ -175,7 +175,7 @@ static void check(struct acks a, int n, int is_killed)
 
 static int at_each_write(int how)
 {
-    for (int n = 1;; n += how == KILL ? 1 : 3) {
+    for (int n = 1;; n += CLAIMS_REPEATED(how == KILL ? 1 : 3, 7, 17)) {
         clear_folder();
         mkdir(folder, 0700);
         const struct acks a = run_child(how, n);

@@ -55,7 +55,7 @@ static inline void lesson_open(lesson *l)
     l->judge.probe = l->probe;
     l->judge.n_probe = N_PROBE;
     l->judge.bounds = (weft__gate_bounds){
-        .p = 0.1f, .least = -2.3f, .kl = 10, .norm = 10}; /* what is learned on noise is not small */
+        .p = 0.1f, .least = -2.3f, .kl = 10, .kl_later = 10, .norm = 10}; /* what is learned on noise is not small */
     weft__teach_options_default(&l->o);
     l->o.lr = 1e-2f;
     l->o.most_steps = 200;

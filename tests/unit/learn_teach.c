@@ -241,11 +241,32 @@ static void each_reason_refuses_by_its_name(void **state)
     r[9].kl = NAN;
     b.kl = 0.0201f, b.norm = 0.2501f;
     for (size_t i = 0; i < sizeof r / sizeof *r; i++) {
-        const char *name = weft__gate_reason_name(weft__gate_judge(&r[i], &b));
+        const char *name = weft__gate_reason_name(weft__gate_judge(&r[i], &b, 0));
         if (strcmp(name, names[i])) fail_msg("report %zu: '%s', not '%s'", i, name, names[i]);
     }
+    assert_int_equal(weft__gate_judge(&r[7], &b, 1), WEFT__GATE_PASSED); /* one that goes on may be further off */
     assert_true(fabs(weft__gate_mcnemar(0, 0) - 1) < 1e-12 && fabs(weft__gate_mcnemar(5, 0) - 1.0 / 32) < 1e-12);
     assert_true(fabs(weft__gate_mcnemar(3, 1) - 5.0 / 16) < 1e-12 && fabs(weft__gate_mcnemar(0, 4) - 1) < 1e-12);
+}
+
+/* More than a batch holds; the prompts are nearly as long as a text may be. */
+static void many_at_once(lesson *l)
+{
+    enum { N = 20, LONG = TINY_CTX - 10 };
+    weft__teach_texts long_ones = {0};
+    weft__teach_event events[N];
+    int32_t prompt[LONG];
+    for (int32_t i = 0; i < N; i++) {
+        for (int32_t k = 0; k < LONG; k++) prompt[k] = 4 + (i * 31 + k * 7) % (TINY_VOCAB - 4);
+        assert_true(weft__teach_texts_add(&long_ones, prompt, LONG, (const int32_t[]){9, 8, 7}, 3, END));
+    }
+    for (int32_t i = 0; i < N; i++) events[i] = (weft__teach_event){.correction = long_ones.text[i]};
+    l->task.events = events;
+    l->task.n_events = N;
+    l->o.most_steps = 1;
+    l->o.attempts = 1;
+    assert_int_equal(taught(l).gate.n_corrections, N);
+    weft__teach_texts_free(&long_ones);
 }
 
 /* What is measured decides, and what is refused is not written. */
@@ -276,12 +297,13 @@ static void what_is_refused_is_not_written(void **state)
         assert_true(!r.id.word[0] && !r.id.word[1]);
     }
     /* A second attempt goes on for longer where too little came of the first. */
-    l.judge.bounds = (weft__gate_bounds){.p = 0.1f, .least = -2.3f, .kl = 10, .norm = 10};
+    l.judge.bounds = (weft__gate_bounds){.p = 0.1f, .least = -2.3f, .kl = 10, .kl_later = 10, .norm = 10};
     l.o.most_steps = 3;
     assert_int_equal(taught(&l).gate.reason, WEFT__GATE_NOT_LEARNED);
     l.o.attempts = 6;
     const weft__teach_report tried = taught(&l);
     assert_true(tried.gate.passed && tried.n_attempts > 1 && tried.n_attempts <= 6 && tried.n_steps > 3);
+    many_at_once(&l);
     l.task.n_events = 0;
     weft__teach_report r;
     assert_int_equal(weft__teach(&l.task, &l.o, &r, NULL), WEFT_ARGUMENT);

@@ -63,6 +63,12 @@ static void names_stand_for_what_was_published_last(void **state)
     assert_int_equal(at, 0); /* the base alone */
     assert_int_equal(weft__versions_roll_back(v, "a", "mine", -1, &at, NULL), WEFT_STATE);
     assert_int_equal(weft__versions_roll_back(v, "a", "mine", 3, &at, NULL), WEFT_OK);
+    /* One that was learned from the base once more, as consolidation does, came after the one that it replaced. */
+    weft__version_row anew = {.what = WEFT__VERSION_PUBLISHED, .tenant = "c", .name = "mine"};
+    assert_int_equal(add(v, "c", "mine", WEFT__VERSION_PUBLISHED), WEFT_OK);
+    assert_int_equal(weft__versions_add(v, &anew, NULL), WEFT_OK);
+    assert_int_equal(weft__versions_roll_back(v, "c", "mine", -1, &at, NULL), WEFT_OK);
+    assert_int_equal(at, 1);
     /* What was noted tells another one the same. */
     assert_int_equal(weft__versions_create(NULL, NULL, &again, NULL), WEFT_OK);
     for (int i = 0; i < told.n; i++) assert_int_equal(weft__versions_read(again, &told.row[i], NULL), WEFT_OK);

@@ -38,6 +38,7 @@ static weft__trainer *open_trainer(const char *path, int32_t rank, float alpha, 
     weft__train_options_default(&o);
     o.schedule = WEFT__TRAIN_LR_CONSTANT;
     o.n_threads = 2;
+    o.exact = 1;
     o.max_rows = GOLDEN_TOKENS;
     o.lora_rank = rank;
     o.lora_alpha = alpha;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* train_job.c: weft_train as programs call it: what it tells before the first step, how long its texts may be, and the
- * checkpoints of other versions that it refuses. */
+ * checkpoints that it refuses: of other versions, and of products that were rounded otherwise. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "folder.h"
 #include "train/job.h"
 
-static char text[128], vocabulary[128], run_folder[128], checkpoint[160];
+static char text[128], vocabulary[128], run_folder[128], checkpoint[160], adapter_folder[128];
 
 static int begin(void **state)
 {
@@ -22,6 +22,7 @@ static int begin(void **state)
     snprintf(text, sizeof text, "%s", path);
     snprintf(vocabulary, sizeof vocabulary, "%s/v.gguf", folder);
     snprintf(run_folder, sizeof run_folder, "%s/run", folder);
+    snprintf(adapter_folder, sizeof adapter_folder, "%s/a", folder);
     snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.gguf", run_folder);
     FILE *f = fopen(text, "w");
     if (!f) return -1;
@@ -34,14 +35,16 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    static const char *const names[] = {"run/checkpoint.gguf", "run/model.gguf", "run/loss.jsonl", "run/loss.svg",
-                                        "v.gguf"};
+    static const char *const names[] = {"run/checkpoint.gguf", "run/model.gguf", "run/loss.jsonl",
+                                        "run/loss.svg",        "v.gguf",         "a/checkpoint.gguf",
+                                        "a/adapter.gguf",      "a/loss.jsonl",   "a/loss.svg"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char name[160];
         snprintf(name, sizeof name, "%s/%s", folder, names[i]);
         unlink(name);
     }
     rmdir(run_folder);
+    rmdir(adapter_folder);
     return remove_folder(state);
 }
 
@@ -117,6 +120,38 @@ static void checkpoints_of_other_versions_are_refused(void **state)
     }
 }
 
+/* A run goes on with the products that it began with. */
+static void products_are_those_of_the_run(void **state)
+{
+    (void)state;
+    weft_train_params p;
+    weft_error err = {0};
+    char model[160];
+    const char *const data[] = {text, NULL};
+    snprintf(model, sizeof model, "%s/model.gguf", run_folder);
+    for (int exact = 0; exact < 2; exact++) {
+        weft_train_params_default(&p);
+        assert_int_equal(p.exact, 0);
+        p.base = model;
+        p.lora_rank = 2;
+        p.lora_alpha = 2;
+        p.n_threads = 1;
+        p.n_ctx = 24;
+        p.batch = 64;
+        p.n_steps = 1;
+        p.data = data;
+        p.out = adapter_folder;
+        p.resume = exact;
+        p.exact = exact;
+        if (exact) {
+            assert_int_equal(weft_train(&p, &err), WEFT_STATE);
+            if (!strstr(err.message, "--exact")) fail_msg("%s", err.message);
+            p.exact = 0;
+        }
+        if (weft_train(&p, &err)) fail_msg("%s", err.message);
+    }
+}
+
 /* A model of 24 tokens whose file stretches them, or does not. */
 static void open_stretched(weft__train_base *b, const char *type, float factor)
 {
@@ -173,6 +208,7 @@ static void texts_reach_as_far_as_sessions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(checkpoints_of_other_versions_are_refused),
+                                       cmocka_unit_test(products_are_those_of_the_run),
                                        cmocka_unit_test(texts_reach_as_far_as_sessions)};
     return cmocka_run_group_tests_name("train_job", tests, begin, end);
 }

@@ -313,7 +313,8 @@ static weft__train_batch part_of(const weft__train_batch *b, int32_t *segment, i
                                b->top ? b->top + from : NULL,
                                b->advantage + from,
                                b->old_logp ? b->old_logp + from : NULL,
-                               0};
+                               0,
+                               NULL};
 }
 
 /* One batch, two of them, and one whose head passes in other chunks: the same loss and gradients but for rounding, and

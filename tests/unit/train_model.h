@@ -212,6 +212,7 @@ static inline weft__train_options tiny_options(void)
     o.max_rows = TINY_ROWS;
     o.n_threads = 2;
     o.schedule = WEFT__TRAIN_LR_CONSTANT;
+    o.exact = 1; /* what rounding does is train_rounded.c's */
     return o;
 }
 

@@ -145,6 +145,30 @@ static void malformed_pairs_are_named(void **state)
     refuse(template, pairs, WEFT__DATASET_TEXT, "a", 1, WEFT_FORMAT, "f: preference pairs come as .jsonl");
 }
 
+static void malformed_contrasts_are_named(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {"{\"query\": \"a\", \"positive\": 1}", "\"positive\" is no string"},
+        {"{\"query\": [], \"positive\": \"b\"}", "\"query\" is no string"},
+        {"{\"query\": \" \\n\", \"positive\": \"b\"}", "\"query\" is blank"},
+        {"{\"query\": \"a\", \"positive\": \"b\", \"negatives\": 1}", "\"negatives\" is no list of texts"},
+        {"{\"query\": \"a\", \"positive\": \"b\", \"negatives\": [\"c\", \"\"]}", "\"negatives\" is blank"},
+        {"{\"query\": \"a\", \"positive\": \"b\", \"weight\": 2}", "\"weight\" of a contrast"},
+        {"{\"query\": \"a\"}", "the record is of no known kind"},
+        {"{\"text\": \"a\"}", "the record is a text; texts to tell apart are wanted"}};
+    const weft__dataset_options o = {.n_ctx = 16, .max_rows = 32, .contrasts = 1};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        refuse(template, o, WEFT__DATASET_JSONL, bad[i][0], strlen(bad[i][0]), WEFT_FORMAT, bad[i][1]);
+    const char *one = "{\"query\": \"a\", \"positive\": \"b\"}",
+               *large =
+                   "{\"query\": \"the the the the the the the the the the the the\", \"positive\": \"the owl the owl "
+                   "the owl the owl the owl the owl\", \"negative\": \"the mill the mill the mill the mill the mill\"}";
+    refuse(template, plain, WEFT__DATASET_JSONL, one, strlen(one), WEFT_FORMAT, "are for --loss infonce alone");
+    refuse(template, o, WEFT__DATASET_TEXT, "a", 1, WEFT_FORMAT, "f: texts to tell apart come as .jsonl");
+    refuse(template, o, WEFT__DATASET_JSONL, large, strlen(large), WEFT_ARGUMENT, "more than a batch of 32 (-b) holds");
+}
+
 static void files_that_cannot_be_learned_from_are_named(void **state)
 {
     (void)state;
@@ -206,12 +230,31 @@ static int fill_and_read(void *arg)
     return !st;
 }
 
+static int read_contrasts(void *arg)
+{
+    static const char line[] = "{\"query\": \"a\", \"positive\": \"b\", \"negatives\": [\"c\", \"d\"]}\n";
+    weft__train_renderer r;
+    weft__dataset *d = NULL;
+    weft__train_batch b;
+    weft__dataset_options o = {.n_ctx = 64, .max_rows = 128, .contrasts = 1};
+    weft_status st = weft__train_renderer_init(&r, arg, NULL, 0, NULL);
+    if (!st) st = weft__dataset_create(&r, &o, &d, NULL);
+    for (int i = 0; !st && i < 9; i++)
+        st = weft__dataset_add_bytes(d, "f", WEFT__DATASET_JSONL, line, strlen(line), NULL);
+    if (!st) st = weft__dataset_next(d, &b, NULL);
+    if (st && st != WEFT_NO_MEMORY) fail_msg("status %d", (int)st);
+    weft__dataset_destroy(&d);
+    weft__train_renderer_free(&r);
+    return !st;
+}
+
 static void every_failed_allocation_is_survived(void **state)
 {
     (void)state;
     weft__tok *tok = make_tokenizer(template);
     /* Hundreds are alike: the address sanitizer looks into some of them. */
     assert_true(fail_some(fill_and_read, tok, CLAIMS_REPEATED(1, CLAIMS_SWEPT(4, 1), 7)) > 20);
+    assert_true(fail_some(read_contrasts, tok, CLAIMS_REPEATED(1, CLAIMS_SWEPT(4, 1), 7)) > 20);
     weft__tok_destroy(&tok);
 }
 
@@ -250,6 +293,7 @@ int main(void)
         cmocka_unit_test(malformed_parts_are_named),
         cmocka_unit_test(unknown_roles_are_named),
         cmocka_unit_test(malformed_pairs_are_named),
+        cmocka_unit_test(malformed_contrasts_are_named),
         cmocka_unit_test(files_that_cannot_be_learned_from_are_named),
         cmocka_unit_test(what_teaches_nothing_is_counted),
         cmocka_unit_test(turns_that_do_not_fit_are_not_rendered),

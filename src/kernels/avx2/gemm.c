@@ -5,6 +5,13 @@
 #define GEMM_MR 6
 #include "kernels/simd/gemm.h"
 
+/* The first n lanes. */
+MM_INLINE void put(float *p, int n, vf a)
+{
+    if (n == VF_N) vf_store(p, a);
+    else vf_store_part(p, a, n);
+}
+
 /* dst[p * width + j] = src[j * ld + p] for n <= 8 rows and 8 columns: three rounds of interleaving pairs. */
 MM_INLINE void transpose_block(const float *src, int64_t ld, int n, float *dst, int64_t width)
 {
@@ -34,4 +41,11 @@ MM_INLINE void transpose_block(const float *src, int64_t ld, int n, float *dst, 
 
 #include "kernels/simd/gemm_turn.h"
 
-const weft__gemm weft__gemm_avx2 = {"gemm_avx2", WEFT__TIER_AVX2, GEMM_MR, GEMM_NR, gemm_tile, gemm_turn};
+const weft__gemm weft__gemm_f32_avx2 = {.name = "gemm_f32_avx2",
+                                        .dtype = WEFT_F32,
+                                        .tier = WEFT__TIER_AVX2,
+                                        .mr = GEMM_MR,
+                                        .nr = GEMM_NR,
+                                        .tile = gemm_tile,
+                                        .half = gemm_half,
+                                        .turn = gemm_turn};

@@ -47,8 +47,7 @@ static int is_key(call_members *m, const char *key, size_t n)
 
 static int put_member(call_members *m, const char *key, size_t n, const weft__json *schema)
 {
-    int allowed = 1;
-    if (weft__json_bool(schema, &allowed) && !allowed) return 1;
+    if (weft__gram_schema_is_false(schema)) return 1;
     if (!is_key(m, key, n)) return 0;
     if (m->n == MAX_MEMBERS) return refuse(m, "properties", "more than 512 properties are not supported");
     m->items[m->n++] = (call_member){key, n, schema, 0};

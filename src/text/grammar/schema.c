@@ -201,12 +201,6 @@ int32_t weft__gram_schema_use(weft__gram_schema *c, const weft__json *schema, co
 
 /* ---- combinations ---- */
 
-static int is_false(const weft__json *v)
-{
-    int value = 1;
-    return weft__json_bool(v, &value) && !value;
-}
-
 void weft__gram_schema_overlap(weft__gram_schema *c, const char *at, size_t a, size_t b)
 {
     weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, "oneOf",
@@ -238,7 +232,7 @@ static int32_t alternatives(weft__gram_schema *c, const weft__json *schema, cons
     for (size_t i = 0; i < count && !weft__gram_schema_failed(c); i++) {
         char number[24];
         snprintf(number, sizeof number, "%zu", i);
-        if (is_false(weft__json_at(list, i)) || has_no_value(c, weft__json_at(list, i), at)) continue;
+        if (weft__gram_schema_is_false(weft__json_at(list, i)) || has_no_value(c, weft__json_at(list, i), at)) continue;
         for (size_t k = 0; one_of && k < i && !weft__gram_schema_failed(c); k++)
             if (!weft__gram_schema_disjoint(c, weft__json_at(list, i), weft__json_at(list, k), at, 0))
                 weft__gram_schema_overlap(c, at, k, i);
@@ -310,9 +304,9 @@ static int32_t schema_body(weft__gram_schema *c, const weft__json *schema, const
 {
     weft__gram *g = c->g;
     int n[4], yes = 0;
-    if (weft__json_bool(schema, &yes))
-        return yes ? GRAM_REF(GRAM_RULE("value"))
-                   : weft__gram_schema_fail(c, WEFT_ARGUMENT, at, NULL, "no value fits false");
+    if (weft__gram_schema_is_false(schema))
+        return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, NULL, "no value fits false");
+    if (weft__json_bool(schema, &yes)) return GRAM_REF(GRAM_RULE("value"));
     if (weft__json_kind_of(schema) != WEFT__JSON_OBJECT)
         return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, NULL, "a schema is an object, true or false");
     if (!weft__gram_schema_check_keywords(c, schema, at, n)) return -1;
@@ -358,6 +352,7 @@ void weft__gram_schema_close(weft__gram_schema **p)
     weft__gram_automaton_destroy(&c->marked);
     weft__free(c->languages);
     weft__strings_free(&c->language_names);
+    weft__strings_free(&c->annotations);
     weft__free(c->owned);
     weft__free(c->tasks);
     weft__free(c->rules);

@@ -6,7 +6,7 @@
 
 #include "text/grammar/schema_parts.h"
 
-enum { MAX_FOLLOWED = 8 };
+enum { MAX_FOLLOWED = 8, MAX_LOOKED = 8 };
 
 /* The values that a schema names; NULL: it does not. */
 static const weft__json *named_values(const weft__json *s, size_t *n)
@@ -92,9 +92,16 @@ static int expressions_apart(weft__gram_schema *c, const weft__json *p, const ch
     if (!weft__gram_schema_step(c, at) || !weft__gram_schema_expression(c, at, p_key, p, &s, &n) ||
         !weft__gram_schema_expression(c, at, q_key, q, &t, &m))
         return 0;
+    /* Of look-ahead the rest alone, which matches more. */
+    weft__gram_held p_held[MAX_LOOKED], q_held[MAX_LOOKED];
+    if (!weft__gram_schema_lookaheads(c, s, n, p_held, MAX_LOOKED) ||
+        !weft__gram_schema_lookaheads(c, t, m, q_held, MAX_LOOKED))
+        return 0;
     for (int wide = 0; wide < 2; wide++) {
-        const weft__gram_automaton *x = weft__gram_schema_pattern(c, at, p_key, s, n, UINT32_MAX, wide),
-                                   *y = weft__gram_schema_pattern(c, at, q_key, t, m, UINT32_MAX, !wide);
+        const weft__gram_automaton *x = weft__gram_schema_pattern(c, at, p_key, p_held[0].s, p_held[0].n, UINT32_MAX,
+                                                                  wide),
+                                   *y = weft__gram_schema_pattern(c, at, q_key, q_held[0].s, q_held[0].n, UINT32_MAX,
+                                                                  !wide);
         if (!x || !y || !weft__gram_schema_nothing_common(c, at, x, y)) return 0;
     }
     return 1;
@@ -115,9 +122,8 @@ static int strings_apart(weft__gram_schema *c, const weft__json *a, const weft__
 static int is_forbidden(const weft__json *b, const char *name)
 {
     const weft__json *own = weft__json_get(weft__json_get(b, "properties"), name);
-    int open = 1;
-    if (own) return weft__json_bool(own, &open) && !open;
-    return weft__json_bool(weft__json_get(b, "additionalProperties"), &open) && !open &&
+    if (own) return weft__gram_schema_is_false(own);
+    return weft__gram_schema_is_false(weft__json_get(b, "additionalProperties")) &&
            !weft__json_get(b, "patternProperties");
 }
 

@@ -69,7 +69,7 @@ int32_t weft__gram_schema_array(weft__gram_schema *c, const weft__json *schema, 
         return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "prefixItems", "must be a list of schemas");
     a.n_prefix = weft__json_size(a.e.first);
     if (a.n_prefix > 24) return weft__gram_schema_fail(c, WEFT_LIMIT, at, a.e.first_key, "at most 24");
-    if (weft__json_bool(a.e.others, &open) && !open && max > a.n_prefix) max = (uint32_t)a.n_prefix;
+    if (weft__gram_schema_is_false(a.e.others) && max > a.n_prefix) max = (uint32_t)a.n_prefix;
     if (min > max) return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "minItems", "is above what there may be");
     if (weft__json_get(schema, "uniqueItems") && weft__json_bool(weft__json_get(schema, "uniqueItems"), &open) &&
         open && max > 1)

@@ -184,6 +184,7 @@ static int fits(fitting *f, const weft__json *schema, const weft__json *v)
 {
     int yes = 0, n[4], ok = 0;
     if (!weft__gram_schema_step(f->c, f->at)) return 0;
+    if (weft__gram_schema_is_false(schema)) return 0;
     if (weft__json_bool(schema, &yes)) return yes;
     if (weft__json_bool(weft__json_get(schema, "nullable"), &yes) && yes && weft__json_is_null(v)) return 1;
     if (f->depth > MAX_FITTED) {

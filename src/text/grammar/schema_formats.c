@@ -53,17 +53,23 @@
 #define REGEX_ITEMS_1 "(" REGEX_ATOM REGEX_GROUP(REGEX_ITEMS_0) ")" REPEATS ")+"
 #define REGEX_ITEMS_2 "(" REGEX_ATOM REGEX_GROUP(REGEX_ITEMS_1) ")" REPEATS ")+"
 
+#define SHORT_HOST "[A-Za-z0-9]{1,12}(-[A-Za-z0-9]{1,6})?"
+#define SHORT_EMAIL                                                                                                    \
+    "^[A-Za-z0-9_+-]{1,24}(\\.[A-Za-z0-9_+-]{1,24})?@[A-Za-z0-9]{1,16}(-[A-Za-z0-9]{1,8})?"                            \
+    "(\\.[A-Za-z0-9]{1,12})?\\.[A-Za-z]{2,12}$"
+
 static const struct {
     const char *name, *pattern;
+    const char *fewer; /* some of the same in fewer states, for strings whose characters are counted; or NULL */
 } formats[] = {
     {"date", "^" DATE "$"},
     {"time", "^" TIME "$"},
     {"date-time", "^" DATE "T" TIME "$"},
     {"duration", "^P(\\d{1,9}W|" TIMES "|(\\d{1,9}Y(" MONTHS ")?|" MONTHS "|" DAYS ")(" TIMES ")?)$"},
-    {"email", EMAIL},
-    {"idn-email", EMAIL},
-    {"hostname", HOSTNAME("[A-Za-z]", "[A-Za-z0-9]")},
-    {"idn-hostname", HOSTNAME("[a-z]", "[a-z0-9]")},
+    {"email", EMAIL, SHORT_EMAIL},
+    {"idn-email", EMAIL, SHORT_EMAIL},
+    {"hostname", HOSTNAME("[A-Za-z]", "[A-Za-z0-9]"), "^(" SHORT_HOST "\\.){0,2}[A-Za-z][A-Za-z0-9]{0,11}$"},
+    {"idn-hostname", HOSTNAME("[a-z]", "[a-z0-9]"), "^([a-z0-9]{1,16}\\.){0,2}[a-z][a-z0-9]{0,11}$"},
     {"uuid", UUID("[0-9A-Fa-f]", "[0-9A-Fa-f]")},
     {"uuid1", UUID_OF("1")},
     {"uuid2", UUID_OF("2")},
@@ -84,7 +90,7 @@ static const struct {
     {"uri-template", "^(" URI_CHAR "|[/?#]|\\{[+#./;?&]?" VARIABLE "(," VARIABLE ")*\\})*$"},
     {"json-pointer", "^" POINTER "$"},
     {"relative-json-pointer", "^[1-9]{0,3}\\d(#|" POINTER ")$"},
-    {"regex", "^\\^?" REGEX_ITEMS_2 "(\\|" REGEX_ITEMS_2 ")*\\$?$"},
+    {"regex", "^\\^?" REGEX_ITEMS_2 "(\\|" REGEX_ITEMS_2 ")*\\$?$", "^\\^?" REGEX_ITEMS_0 "\\$?$"},
 };
 
 int weft__gram_schema_expression(weft__gram_schema *c, const char *at, const char *key, const weft__json *value,
@@ -102,4 +108,11 @@ int weft__gram_schema_expression(weft__gram_schema *c, const char *at, const cha
         return 1;
     }
     return 0;
+}
+
+const char *weft__gram_schema_fewer(const char *expression)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (expression == formats[i].pattern) return formats[i].fewer;
+    return NULL;
 }

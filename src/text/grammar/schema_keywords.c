@@ -124,6 +124,15 @@ static int kind_of_keyword(const weft__json_member *m)
     return i == N_KEYWORDS || asks_nothing(m->key, m->value) ? SAYS_NOTHING : keywords[i].kind;
 }
 
+int weft__gram_schema_is_false(const weft__json *v)
+{
+    const weft__json *lacked = weft__json_get(v, "not");
+    int yes = 1;
+    if (weft__json_bool(v, &yes) && !yes) return 1;
+    return (weft__json_bool(lacked, &yes) && yes) ||
+           (weft__json_kind_of(lacked) == WEFT__JSON_OBJECT && !weft__json_size(lacked));
+}
+
 int weft__gram_schema_says_nothing(const weft__json_member *m)
 {
     return kind_of_keyword(m) == SAYS_NOTHING;
@@ -141,18 +150,25 @@ static const char *name_of_keyword(const void *arg, size_t i)
     return i < N_KEYWORDS && keywords[i].kind != REFUSED ? keywords[i].name : NULL; /* those are the last */
 }
 
-/* What a word that is no keyword was meant to be: one that holds values to something; NULL: nothing. */
-static const char *meant(const char *word)
+/* What a word that is no keyword was meant to be: one that holds values to something; NULL: nothing. Each word is asked
+ * for once, and so many of them. */
+static const char *meant(weft__gram_schema *c, const char *word)
 {
-    if (find_keyword(word) < N_KEYWORDS || !strncmp(word, "x-", 2)) return NULL;
+    enum { MOST = 1000 };
+    const size_t n = strlen(word);
+    if (find_keyword(word) < N_KEYWORDS || !strncmp(word, "x-", 2) || c->annotations.n >= MOST) return NULL;
+    if (weft__strings_find(&c->annotations, word, n) >= 0) return NULL;
     const char *near = weft__near_match(word, name_of_keyword, NULL);
-    return near && keywords[find_keyword(near)].kind != SAYS_NOTHING ? near : NULL;
+    if (near && keywords[find_keyword(near)].kind != SAYS_NOTHING) return near;
+    if (!weft__strings_add(&c->annotations, word, n, 1))
+        weft__gram_fail(c->g, WEFT_NO_MEMORY, "no memory for a grammar");
+    return NULL;
 }
 
 /* 0 after a failure. */
 static int check_keyword(weft__gram_schema *c, const weft__json_member *m, const char *at)
 {
-    const char *near = meant(m->key);
+    const char *near = meant(c, m->key);
     int yes;
     if (kind_of_keyword(m) == REFUSED)
         weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, m->key, "this keyword is not supported");

@@ -187,16 +187,22 @@ int weft__gram_schema_matches(weft__gram_schema *c, const char *at, const char *
                               const char *s, size_t n, int wide)
 {
     weft__strbuf text = {0};
+    enum { MAX_LOOKED = 8 };
+    weft__gram_held held[MAX_LOOKED];
     const char *expression;
     size_t length;
-    int has = 0;
+    int has = 1;
     if (!weft__gram_schema_expression(c, at, key, pattern, &expression, &length)) return !weft__gram_schema_failed(c);
-    const weft__gram_automaton *a = weft__gram_schema_pattern(c, at, key, expression, length, UINT32_MAX, wide);
+    const size_t count = weft__gram_schema_lookaheads(c, expression, length, held, MAX_LOOKED);
     weft__json_write_string(&text, s, n);
     if (text.failed) weft__gram_fail(c->g, WEFT_NO_MEMORY, "no memory for a grammar");
-    else if (a) has = weft__gram_language_has(a, text.data, text.len);
+    for (size_t i = 0; i < count && has && !weft__gram_schema_failed(c); i++) {
+        const weft__gram_automaton *a =
+            weft__gram_schema_pattern(c, at, key, held[i].s, held[i].n, UINT32_MAX, wide != held[i].lacked);
+        has = a && weft__gram_language_has(a, text.data, text.len) != held[i].lacked;
+    }
     weft__strbuf_free(&text);
-    return has;
+    return has && count && !weft__gram_schema_failed(c);
 }
 
 weft__gram_automaton *weft__gram_schema_lengths(weft__gram_schema *c, const char *at, uint32_t min, uint32_t max)

@@ -29,18 +29,12 @@ static int says_nothing(const weft__json *schema)
            (weft__json_kind_of(schema) == WEFT__JSON_OBJECT && !weft__json_size(schema));
 }
 
-static int says_no(const weft__json *schema)
-{
-    int yes = 1;
-    return weft__json_bool(schema, &yes) && !yes;
-}
-
 /* A schema of what both ask; a NULL one asks nothing. */
 static weft__json *both(weft__gram_schema *c, const weft__json *a, const weft__json *b)
 {
     if (says_nothing(a) && says_nothing(b)) return weft__json_new_bool(1);
-    if (says_nothing(b) || says_no(a) || weft__json_equal(a, b)) return weft__json_copy(a);
-    if (says_nothing(a) || says_no(b)) return weft__json_copy(b);
+    if (says_nothing(b) || weft__gram_schema_is_false(a) || weft__json_equal(a, b)) return weft__json_copy(a);
+    if (says_nothing(a) || weft__gram_schema_is_false(b)) return weft__json_copy(b);
     weft__json *list = weft__json_new_array(), *schema = weft__json_new_object();
     append(c, list, weft__json_copy(a));
     append(c, list, weft__json_copy(b));
@@ -385,7 +379,8 @@ static weft__json *flatten(weft__gram_schema *c, const weft__json *schema, const
         weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, NULL,
                                "it leads to itself before any value, or is nested too deep");
     if (weft__gram_schema_failed(c)) return NULL;
-    if (weft__json_bool(schema, &yes)) return yes ? just(c, weft__json_new_object()) : weft__json_new_array();
+    if (weft__gram_schema_is_false(schema)) return weft__json_new_array();
+    if (weft__json_bool(schema, &yes)) return just(c, weft__json_new_object());
     if (weft__json_kind_of(schema) != WEFT__JSON_OBJECT) {
         weft__gram_schema_fail(c, WEFT_ARGUMENT, at, NULL, "a schema is an object, true or false");
         return NULL;

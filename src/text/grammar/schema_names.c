@@ -8,12 +8,6 @@
 #include "text/grammar/build.h"
 #include "text/grammar/schema_object.h"
 
-static int holds_false(const weft__json *v)
-{
-    int value = 1;
-    return weft__json_bool(v, &value) && !value;
-}
-
 /* ---- without patterns: any name but those of the schema ---- */
 
 static int by_name(const void *a, const void *b)
@@ -137,7 +131,7 @@ void weft__gram_schema_name_member(weft__gram_schema_members *o, weft__gram_sche
     while (weft__json_next(patterns_of(o), &p) && !weft__gram_schema_failed(o->c)) {
         if (!matches(o, &p, m)) continue;
         put_schema(o, list, p.value);
-        m->forbidden |= holds_false(p.value);
+        m->forbidden |= weft__gram_schema_is_false(p.value);
     }
     if (!weft__json_size(list)) m->forbidden |= o->closed; /* what is required, and nothing names */
     if (weft__json_size(list)) m->schema = together(o, list);
@@ -188,7 +182,7 @@ static void put_matching(const other_names *x, unsigned mask)
     for (size_t i = 0; i < x->n; i++) {
         int wanted = (int)(mask >> i & 1);
         const weft__json_member *p = &x->patterns[i];
-        if (wanted && holds_false(p->value)) return;
+        if (wanted && weft__gram_schema_is_false(p->value)) return;
         const weft__gram_automaton *a =
             weft__gram_schema_pattern(o->c, o->at, "patternProperties", p->key, p->key_len, UINT32_MAX, !wanted);
         if (!a) return;
@@ -259,7 +253,7 @@ void weft__gram_schema_define_others(weft__gram_schema_members *o)
         weft__gram_schema_fail(o->c, WEFT_ARGUMENT, o->at, "patternProperties", "must be an object");
         return;
     }
-    if (holds_false(names) || (o->closed && !weft__json_size(patterns_of(o)))) return;
+    if (weft__gram_schema_is_false(names) || (o->closed && !weft__json_size(patterns_of(o)))) return;
     if (names || weft__json_size(patterns_of(o))) {
         member = matching_members(o, names, NULL);
     } else {

@@ -10,12 +10,6 @@
 
 enum { MAX_MEMBERS = 4096 };
 
-static int holds_false(const weft__json *v)
-{
-    int value = 1;
-    return weft__json_bool(v, &value) && !value;
-}
-
 static int add_member(weft__gram_schema_members *o, const char *name, size_t n, const weft__json *schema)
 {
     if (o->n >= MAX_MEMBERS) {
@@ -26,7 +20,7 @@ static int add_member(weft__gram_schema_members *o, const char *name, size_t n, 
         weft__gram_fail(o->g, WEFT_NO_MEMORY, "no memory for a grammar");
         return 0;
     }
-    o->members[o->n++] = (weft__gram_schema_member){name, n, schema, 0, holds_false(schema)};
+    o->members[o->n++] = (weft__gram_schema_member){name, n, schema, 0, weft__gram_schema_is_false(schema)};
     return 1;
 }
 
@@ -203,7 +197,7 @@ int32_t weft__gram_schema_object(weft__gram_schema *c, const weft__json *schema,
     uint32_t low = 0, high = UINT32_MAX;
     int32_t node = -1;
     o.more = weft__json_get(schema, "additionalProperties");
-    o.closed = holds_false(o.more) || (!o.more && c->closed && names_properties(schema));
+    o.closed = weft__gram_schema_is_false(o.more) || (!o.more && c->closed && names_properties(schema));
     if (!collect_members(&o)) goto done;
     weft__gram_schema_define_others(&o);
     if (weft__gram_schema_failed(c)) goto done;

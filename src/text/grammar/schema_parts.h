@@ -34,6 +34,7 @@ typedef struct weft__gram_schema {
     size_t n_tasks, tasks_capacity;
     weft__json **owned; /* schemas that were put together */
     size_t n_owned, owned_capacity;
+    weft__strings annotations;    /* words that are no keywords, and none is meant by them */
     weft__strings language_names; /* of patterns */
     weft__gram_automaton **languages;
     size_t languages_capacity;
@@ -107,6 +108,8 @@ int weft__gram_schema_check_keywords(weft__gram_schema *c, const weft__json *sch
 /* 1 when the keyword chooses or limits; and when it says nothing of the value. */
 int weft__gram_schema_limits(const weft__json_member *m);
 int weft__gram_schema_says_nothing(const weft__json_member *m);
+/* 1 for a schema that no value fits: false, or as some write it, {"not": {}}. */
+int weft__gram_schema_is_false(const weft__json *v);
 /* How many keywords of a schema say something. */
 size_t weft__gram_schema_n_limits(const weft__json *schema);
 
@@ -140,6 +143,20 @@ int32_t weft__gram_schema_text(weft__gram_schema *c, const weft__json *schema, c
  * string is one; or a failure. */
 int weft__gram_schema_expression(weft__gram_schema *c, const char *at, const char *key, const weft__json *value,
                                  const char **s, size_t *n);
+
+/* Of a format's expression, as that function stores it, one that matches some of the same strings and takes fewer
+ * states; NULL: there is none. */
+const char *weft__gram_schema_fewer(const char *expression);
+
+/* An expression that a string follows, or lacks; `key`: where it stands. */
+typedef struct weft__gram_held {
+    const char *key, *s;
+    size_t n;
+    int lacked;
+} weft__gram_held;
+/* schema_lookahead.c: what a pattern asks: itself, or behind look-ahead at its beginning the rest and each of that. How
+ * many they are, at least 1 and at most `most`; 0 after a failure. */
+size_t weft__gram_schema_lookaheads(weft__gram_schema *c, const char *s, size_t n, weft__gram_held *out, size_t most);
 
 /* So many characters of a string, max UINT32_MAX: no limit (schema_length.c). */
 int32_t weft__gram_schema_length(weft__gram *g, uint32_t min, uint32_t max);

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+/* eval_retrieval.c: weft eval retrieval: whether a model's embeddings, with adapters or without, bring texts to their
+ * queries; src/eval does the work. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters.h"
+#include "eval.h"
+#include "eval/retrieval.h"
+#include "kv_type.h"
+#include "options.h"
+#include "outputs.h"
+#include "provider.h"
+#include "rope.h"
+#include "terminal.h"
+
+enum { SLOTS = 16, QUEUE = 64, ROOM = 512 }; /* ROOM: tokens of a text, where nothing else is said */
+
+struct retrieval_options {
+    const char *corpus, *queries, *qrels, *query_prefix, *text_prefix, *kv_type;
+    struct text_list files, adapters;
+    struct adapter_option adapter[LIST_MAX];
+    int32_t threads, n_ctx, slots;
+    int json;
+    rope_options rope;
+};
+
+/* Everything one run needs; released by retrieving_free. */
+struct retrieving {
+    const struct retrieval_options *o;
+    weft__eval_retrieval_set set;
+    weft__eval_retrieval_scores scores;
+    weft_model *model;
+    weft_engine *engine;
+    weft_request_adapter adapters[LIST_MAX];
+    int32_t n_ctx;
+};
+
+static void retrieving_free(struct retrieving *r)
+{
+    weft_engine_free(&r->engine);
+    weft_model_close(&r->model);
+    weft__eval_retrieval_free(&r->set);
+}
+
+static weft_status read_set(struct retrieving *r, weft_error *err)
+{
+    const struct retrieval_options *o = r->o;
+    weft_status st = WEFT_OK;
+    if (o->corpus) return weft__eval_retrieval_beir(&r->set, o->corpus, o->queries, o->qrels, err);
+    for (int i = 0; i < o->files.n && !st; i++) st = weft__eval_retrieval_add(&r->set, o->files.items[i], err);
+    return st;
+}
+
+static weft_status retrieval_open(struct retrieving *r, const char *path, weft_error *err)
+{
+    const struct retrieval_options *o = r->o;
+    weft_model_info info = {.size = sizeof info};
+    weft_engine_params p;
+    weft_status st = read_set(r, err);
+    if (!st) st = open_shown(path, o->threads, o->n_ctx, &o->rope.params, &r->model, err);
+    if (!st) st = weft_model_describe(r->model, &info, err);
+    if (st) return st;
+    weft_engine_params_default(&p);
+    r->n_ctx = o->n_ctx ? o->n_ctx : info.n_ctx_max < ROOM ? info.n_ctx_max : ROOM;
+    p.kv_dtype = kv_type_of(o->kv_type);
+    p.n_slots = o->slots ? o->slots : SLOTS;
+    p.n_ctx = r->n_ctx;
+    p.max_queue = QUEUE;
+    st = weft_engine_new(r->model, &p, &r->engine, err);
+    for (int i = 0; i < o->adapters.n && !st; i++) {
+        const struct adapter_option *one = &o->adapter[i];
+        st = weft_engine_adapter_add(r->engine, one->name, one->path, one->scale, 0, err);
+        r->adapters[i] = (weft_request_adapter){.name = one->name, .scale = one->scale};
+    }
+    return st;
+}
+
+static weft_status retrieve(struct retrieving *r, weft_error *err)
+{
+    progress bar = {0};
+    const weft__eval_retrieval_params p = {.model = r->model,
+                                           .engine = r->engine,
+                                           .adapters = r->adapters,
+                                           .n_adapters = r->o->adapters.n,
+                                           .n_ctx = r->n_ctx,
+                                           .query_prefix = r->o->query_prefix,
+                                           .text_prefix = r->o->text_prefix,
+                                           .progress = progress_update,
+                                           .progress_arg = &bar};
+    progress_stops_on_signals();
+    weft_status st = weft__eval_retrieval_run(&r->set, &p, &r->scores, err);
+    progress_end(&bar);
+    return st;
+}
+
+/* ---- what is told ---- */
+
+/* A mean with its interval: Wilson's of the rate of hits, normal of the others. */
+struct told {
+    const char *name;
+    double value, low, high;
+};
+
+static struct told mean_of(const char *name, const weft__eval_sums *s)
+{
+    const double mean = weft__eval_sums_mean(s), error = WEFT__EVAL_Z95 * weft__eval_sums_error(s);
+    /* a share is none below 0, nor above 1, whatever the normal distribution says */
+    return (struct told){name, mean, fmax(0, mean - error), fmin(1, mean + error)};
+}
+
+static int tell_all(const weft__eval_retrieval_scores *s, struct told out[6])
+{
+    const double n = (double)s->ndcg.n, k = (double)s->n_hits;
+    const weft__eval_interval w = weft__eval_wilson(k, n, WEFT__EVAL_Z95);
+    out[0] = (struct told){"hit@1", n > 0 ? k / n : NAN, w.low, w.high};
+    out[1] = mean_of("ndcg@10", &s->ndcg);
+    out[2] = mean_of("mrr@10", &s->mrr);
+    out[3] = mean_of("recall@1", &s->recall[0]);
+    out[4] = mean_of("recall@10", &s->recall[1]);
+    out[5] = mean_of("recall@100", &s->recall[2]);
+    return 6;
+}
+
+static void put_json(const struct retrieving *r, weft__strbuf *t)
+{
+    struct told all[6];
+    const int n = tell_all(&r->scores, all);
+    weft__strbuf_printf(t, "{\"queries\": %zu, \"texts\": %zu, \"n_cut\": %lld, \"n_tokens\": %lld, \"results\": [",
+                        r->set.n_queries, r->set.n_texts, (long long)r->scores.n_cut, (long long)r->scores.n_tokens);
+    for (int i = 0; i < n; i++) {
+        weft__strbuf_printf(t, "%s{\"metric\": \"%s\", \"value\": ", i ? ", " : "", all[i].name);
+        weft__json_write_double(t, all[i].value);
+        weft__strbuf_puts(t, ", \"low\": ");
+        weft__json_write_double(t, all[i].low);
+        weft__strbuf_puts(t, ", \"high\": ");
+        weft__json_write_double(t, all[i].high);
+        weft__strbuf_puts(t, "}");
+    }
+    weft__strbuf_puts(t, "]}\n");
+}
+
+static void put_table(const struct retrieving *r, weft__strbuf *t)
+{
+    struct told all[6];
+    const int n = tell_all(&r->scores, all);
+    weft__strbuf_printf(t, "%zu queries, %zu texts\n  %-12s %8s   95 %%\n", r->set.n_queries, r->set.n_texts, "metric",
+                        "value");
+    for (int i = 0; i < n; i++) {
+        weft__strbuf_printf(t, "  %-12s %8.4f", all[i].name, all[i].value);
+        if (isfinite(all[i].low)) weft__strbuf_printf(t, "   [%8.4f,%8.4f ]", all[i].low, all[i].high);
+        weft__strbuf_puts(t, "\n");
+    }
+    if (r->scores.n_cut)
+        weft__strbuf_printf(t, "  %lld texts were longer than %d tokens and lost their end (--ctx)\n",
+                            (long long)r->scores.n_cut, r->n_ctx);
+}
+
+/* 1 after a message. */
+static int agree(struct retrieval_options *o)
+{
+    const int beir = (o->corpus != NULL) + (o->queries != NULL) + (o->qrels != NULL);
+    const char *what = beir && beir < 3       ? "--corpus, --queries and --qrels go together"
+                       : beir && o->files.n   ? "-f FILE holds queries and texts; give it, or --corpus and the others"
+                       : !beir && !o->files.n ? "-f FILE is missing (or --corpus, --queries and --qrels)"
+                                              : NULL;
+    if (what) fprintf(stderr, "weft eval retrieval: %s\n", what);
+    return what || !rope_options_check("eval retrieval", &o->rope) ||
+           !adapter_options_parse("eval retrieval", &o->adapters, o->adapter);
+}
+
+static const command_spec SPEC = {
+    "eval retrieval",
+    "MODEL -f RECORDS [options]",
+    "Whether the embedding of a query stands nearest to those of the texts that belong to it, by cosine: embeddings "
+    "as\n"
+    "/v1/embeddings gives them. RECORDS are lines {\"query\", \"positive\", \"negatives\"}, as 'weft adapter train\n"
+    "--loss infonce' learns them: all their positives and negatives are searched for each query. Or the three files\n"
+    "of a BEIR task.",
+    "  weft eval retrieval model.gguf -f test.jsonl --adapter a=adapter.gguf\n"
+    "  weft eval retrieval model.gguf --corpus corpus.jsonl --queries queries.jsonl --qrels qrels/test.tsv\n",
+    NULL,
+    1,
+    1};
+
+int eval_retrieval_command(int argc, char **argv)
+{
+    static struct retrieval_options o = {.kv_type = "f16"};
+    const option_spec options[] = {
+        {"file", 'f', OPT_LIST, &o.files, "RECORDS", "JSONL of queries and texts; may be repeated", 0, 0, NULL},
+        {"corpus", 0, OPT_TEXT, &o.corpus, "FILE", "BEIR: lines {\"_id\", \"title\", \"text\"}", 0, 0, NULL},
+        {"queries", 0, OPT_TEXT, &o.queries, "FILE", "BEIR: lines {\"_id\", \"text\"}", 0, 0, NULL},
+        {"qrels", 0, OPT_TEXT, &o.qrels, "FILE",
+         "BEIR: a heading, then query, text and grade with tabs between; only its queries are asked", 0, 0, NULL},
+        {"query-prefix", 0, OPT_TEXT, &o.query_prefix, "TEXT", "stands before each query, as the model was trained", 0,
+         0, NULL},
+        {"text-prefix", 0, OPT_TEXT, &o.text_prefix, "TEXT", "stands before each text", 0, 0, NULL},
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
+         0, 0, NULL},
+        {"ctx", 'c', OPT_INT, &o.n_ctx, "N", "tokens of a text; the rest is left out (the model's, at most 512)", 1,
+         WEFT_CTX_MAX, NULL},
+        {"slots", 0, OPT_INT, &o.slots, "N", "texts that are computed at once (16)", 1, WEFT_SLOTS_MAX, NULL},
+        KV_TYPE_OPTION(&o.kv_type, "f16"),
+        ROPE_OPTIONS(&o.rope),
+        PROVIDER_OPTION,
+        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
+        {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object", 0, 0, NULL},
+        {0},
+    };
+    command_spec spec = SPEC;
+    spec.options = options;
+    int first;
+    int rc = options_parse(&spec, argc, argv, &first);
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (agree(&o)) return EXIT_USAGE;
+    static struct retrieving r = {.o = &o};
+    weft_error err = {0};
+    weft__strbuf out = {0};
+    weft_status st = retrieval_open(&r, argv[first], &err);
+    if (!st) st = retrieve(&r, &err);
+    if (!st && o.json) put_json(&r, &out);
+    else if (!st) put_table(&r, &out);
+    if (!st) st = print_whole(&out, &err);
+    retrieving_free(&r);
+    return st ? report("eval retrieval", &err) : EXIT_DONE;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/* learn_teach.c: weft learn teach, consolidate and rollback: what a server keeps becomes versions of an adapter for
+ * each tenant, behind the gate, while no server has the folder. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "learn/teach_offline.h"
+#include "learn_teach.h"
+#include "options.h"
+#include "terminal.h"
+
+#define GATE                                                                                                           \
+    "Before a version counts the gate asks it: the correction must hold, and in other words where there are some; "    \
+    "what "                                                                                                            \
+    "was\n"                                                                                                            \
+    "corrected before, and what the caller was answered otherwise, must stay; it may not speak differently of other "  \
+    "things\n"                                                                                                         \
+    "(KL to the base), nor change a matrix by too much. The reason of each refusal is said.\n"
+
+static void told(void *arg, const weft__version_row *row)
+{
+    int *n = arg;
+    char name[WEFT__VERSION_FULL_NAME];
+    weft__version_write_name(row->name, row->version, name);
+    ++*n;
+    printf("%s %s %s%s%s (event %" PRId64 ", %s%s)\n", row->tenant, name, weft__version_what_name(row->what),
+           *row->reason ? ": " : "", row->reason, row->last_event, *row->content ? "id " : "no content", row->content);
+    fflush(stdout);
+}
+
+static int teach(int argc, char **argv, const char *kind, int what, const char *about, const char *example)
+{
+    const char *tenant = NULL;
+    int32_t threads = 0;
+    int first, n = 0;
+    const option_spec options[] = {
+        {"tenant", 0, OPT_TEXT, &tenant, "NAME", "whose, as 'weft learn status' lists them (all)", 0, 0, NULL},
+        {"threads", 't', OPT_INT, &threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
+        {0},
+    };
+    const command_spec spec = {kind, "MODEL DIR [options]", about, example, options, 2, 2};
+    weft_error err = {0};
+    const int rc = options_parse(&spec, argc, argv, &first);
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    const weft__teach_offline o = {.model = argv[first],
+                                   .dir = argv[first + 1],
+                                   .tenant = tenant,
+                                   .what = what,
+                                   .n_threads = threads,
+                                   .told = told,
+                                   .arg = &n};
+    if (weft__teach_offline_run(&o, &err)) return report(kind, &err);
+    if (!n) fprintf(stderr, "weft %s: nothing waits to be learned\n", kind);
+    return EXIT_DONE;
+}
+
+int learn_teach(int argc, char **argv)
+{
+    return teach(
+        argc, argv, "learn teach", WEFT__TEACH_OFFLINE_WAITING,
+        "Learns the corrections that came since the last version, each caller's for its own adapter, over MODEL, "
+        "the one that\n"
+        "answered. DIR is what 'weft serve --learn' was given; no server may have it.\n" GATE,
+        "  weft learn teach model.gguf kept\n");
+}
+
+int learn_consolidate(int argc, char **argv)
+{
+    return teach(argc, argv, "learn consolidate", WEFT__TEACH_OFFLINE_CONSOLIDATE,
+                 "Learns what waits, as 'weft learn teach', and then all that each caller's current version knows anew "
+                 "from the base, at\n"
+                 "once: the better of the two stays, by the gate and by KL to the base. For the night.\n" GATE,
+                 "  weft learn consolidate model.gguf kept\n");
+}
+
+int learn_rollback(int argc, char **argv)
+{
+    const char *tenant = NULL;
+    int32_t to = -1;
+    int64_t now = 0;
+    int first;
+    const option_spec options[] = {
+        {"tenant", 0, OPT_TEXT, &tenant, "NAME", "whose, as 'weft learn status' lists them", 0, 0, NULL},
+        {"to", 0, OPT_INT, &to, "N", "the version, 0 for the base alone (the one before the current)", 0, INT32_MAX,
+         NULL},
+        {0},
+    };
+    const command_spec spec = {"learn rollback",
+                               "DIR --tenant NAME [--to N]",
+                               "Makes an earlier version of a caller's adapter the current one. Nothing is lost: 'weft "
+                               "learn history' lists all\n"
+                               "versions, and --to goes to any that was published. What is learned next goes on from "
+                               "there.",
+                               "  weft learn rollback kept --tenant ann\n",
+                               options,
+                               1,
+                               1};
+    weft_error err = {0};
+    const int rc = options_parse(&spec, argc, argv, &first);
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (!tenant) {
+        fprintf(stderr, "weft learn rollback: --tenant is missing\n");
+        return EXIT_USAGE;
+    }
+    if (weft__teach_offline_roll_back(argv[first], tenant, to, &now, &err)) return report("learn rollback", &err);
+    if (now) printf("version %" PRId64 " is the current one\n", now);
+    else printf("the base alone answers\n");
+    return EXIT_DONE;
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/* teach_store.h: the loop that learns (teach_loop.h), fed from what a server keeps (store.h).
+ *
+ * Each tenant has one lineage, learned-N, N being the number of its folder, so that the name tells nobody whose it is.
+ * Corrections and edits are learned in the order of their numbers, and preferred answers over the other one; thumbs,
+ * rewards and verifiers alone teach nothing. Neighbours are the tenant's newest answers of which nothing was said. What
+ * was learned before the store was opened is known again by its rows, and what came since is learned. Versions' rows
+ * and files are the store's: forgetting a tenant takes them; the caller then forgets here, too. Thread safety: all
+ * functions from any thread but the store's writer. */
+#ifndef WEFT_LEARN_TEACH_STORE_H
+#define WEFT_LEARN_TEACH_STORE_H
+
+#include "learn/store.h"
+#include "learn/teach_loop.h"
+
+typedef struct weft__teach_store weft__teach_store;
+
+typedef struct weft__teach_store_params {
+    weft__teach_loop_params loop;
+    const char *only; /* this tenant alone; NULL: all. Borrowed for the call, as told_arg for good */
+    int looks_only;   /* 1: what is there is known, and nothing new is learned */
+    /* With each row that is added, when the store has it; by the thread that adds it. Or NULL */
+    void (*told)(void *arg, const weft__version_row *row);
+    void *told_arg;
+} weft__teach_store_params;
+void weft__teach_store_params_default(weft__teach_store_params *p);
+
+/* params->loop: hooks.publish, hooks.busy and hooks.arg are the caller's, the others are set here. Versions that were
+ * published before are published again, those first that are older; who is told (hooks.publish) must not call back.
+ * The store outlives it, and has no other listener. Fails as weft__teach_loop_new and the store's readers do. */
+weft_status weft__teach_store_new(weft__learn_store *store, const weft__teach_store_params *params,
+                                  weft__teach_store **out, weft_error *err);
+void weft__teach_store_free(weft__teach_store **t);
+
+/* The current version of a tenant as requests may name it, "learned-3@7", into out [WEFT__VERSION_FULL_NAME]; 0: it has
+ * none. */
+int weft__teach_store_current(weft__teach_store *t, const char *tenant, char *out);
+/* Is it a version of this tenant that was published? Of names that are no learned version: -1. */
+int weft__teach_store_may(weft__teach_store *t, const char *tenant, const char *full_name);
+/* As weft__versions_roll_back, of the tenant's lineage. */
+weft_status weft__teach_store_roll_back(weft__teach_store *t, const char *tenant, int64_t to, int64_t *now,
+                                        weft_error *err);
+weft_status weft__teach_store_consolidate(weft__teach_store *t, const char *tenant, weft_error *err);
+/* Waits until all that was told to the store before is learned, or refused. */
+void weft__teach_store_wait(weft__teach_store *t);
+void weft__teach_store_get_stats(weft__teach_store *t, weft__teach_loop_stats *out);
+
+/* For who has no loop: a row into the store; and the rows of a tenant's lineage (NULL: of all its lineages) out of it,
+ * into versions. Fail as the store does, and as weft__versions_read. */
+weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__version_row *row, weft_error *err);
+weft_status weft__teach_store_read_rows(weft__learn_store *store, const char *tenant, const char *name,
+                                        weft__versions *out, weft_error *err);
+
+#endif

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+/* learn_teach_store.c: what a server keeps becomes versions (learn/teach_store.h): of the tenant's own corrections
+ * alone, known again by the next process, and never another's. */
+#include <ftw.h>
+
+#include "learn_lesson.h"
+
+#include "learn/teach_offline.h"
+#include "learn/teach_store.h"
+
+typedef struct told {
+    char name[16][WEFT__VERSION_FULL_NAME];
+    int n;
+} told;
+
+static weft_status publish(void *arg, const char *tenant, const char *full_name, const char *file, weft_error *err)
+{
+    told *s = arg;
+    (void)tenant;
+    (void)err;
+    assert_int_equal(access(file, F_OK), 0);
+    snprintf(s->name[s->n++], WEFT__VERSION_FULL_NAME, "%s", full_name);
+    return WEFT_OK;
+}
+
+typedef struct room {
+    char folder[64];
+    told told;
+    weft__learn_store *store;
+    weft__teach_store *t;
+} room;
+
+static void room_begin(room *r, const lesson *l)
+{
+    weft__teach_store_params p;
+    const weft__learn_options o = {.dir = r->folder};
+    weft_error err = {0};
+    r->told.n = 0;
+    weft__teach_store_params_default(&p);
+    p.loop.base = &l->m->src;
+    p.loop.tok = l->tok;
+    p.loop.options = l->o;
+    p.loop.options.per_step = 2;
+    p.loop.options.neighbour = 0;
+    p.loop.options.anchor = 0.2f;
+    p.loop.bounds = l->judge.bounds;
+    p.loop.probe = l->probe;
+    p.loop.n_probe = N_PROBE;
+    p.loop.hooks.arg = &r->told;
+    p.loop.hooks.publish = publish;
+    if (weft__learn_open(&o, &r->store, &err) || weft__teach_store_new(r->store, &p, &r->t, &err))
+        fail_msg("%s", err.message);
+}
+
+static void room_end(room *r)
+{
+    weft__teach_store_free(&r->t);
+    weft__learn_close(&r->store);
+}
+
+static int remove_one(const char *name, const struct stat *s, int kind, struct FTW *where)
+{
+    (void)s, (void)kind, (void)where;
+    return remove(name);
+}
+
+static void room_remove(room *r)
+{
+    nftw(r->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* An answer of a tenant's. */
+static void answer(room *r, const char *tenant, const char *id, uint64_t seed)
+{
+    weft__teach_texts t = {0};
+    add_text(&t, seed, 3);
+    const weft__learn_record record = {.tenant = tenant,
+                                       .id = id,
+                                       .model = "tiny",
+                                       .base = "",
+                                       .adapter = "",
+                                       .content = "",
+                                       .finish = "stop",
+                                       .time_ms = 1000,
+                                       .prompt = t.text[0].ids,
+                                       .n_prompt = 8,
+                                       .answer = t.text[0].ids + 8,
+                                       .n_answer = 4,
+                                       .text = "said",
+                                       .n_text = 4};
+    assert_int_equal(weft__learn_put(r->store, &record), 1);
+    weft__learn_flush(r->store);
+    weft__teach_texts_free(&t);
+}
+
+static void tell(room *r, const char *tenant, const char *id, weft__learn_kind kind, const char *text)
+{
+    weft__learn_told out;
+    weft_error err = {0};
+    const weft__learn_feedback f = {.tenant = tenant,
+                                    .id = id,
+                                    .kind = kind,
+                                    .value = 1,
+                                    .text = text,
+                                    .n_text = text ? strlen(text) : 0,
+                                    .time_ms = 2000};
+    if (weft__learn_tell(r->store, &f, &out, &err)) fail_msg("%s", err.message);
+}
+
+/* "x" and the like: one byte is one token of the tiny vocabulary, below TINY_VOCAB. */
+static const char RIGHT[] = "\"#$", OTHER[] = "%&'";
+
+/* What the next process has: the same, nothing learned twice, and what was gone back to, by it or without a server. */
+static void next_process(room *r, const lesson *l, const char *name)
+{
+    char again[WEFT__VERSION_FULL_NAME];
+    int64_t now;
+    room_begin(r, l);
+    weft__teach_store_wait(r->t);
+    assert_int_equal(r->told.n, 3);
+    assert_int_equal(weft__teach_store_current(r->t, "ann", again), 1);
+    assert_string_equal(name, again);
+    assert_int_equal(weft__teach_store_roll_back(r->t, "ann", -1, &now, NULL), WEFT_OK);
+    assert_int_equal(now, 1);
+    assert_int_equal(weft__teach_store_roll_back(r->t, "eve", -1, &now, NULL), WEFT_NOT_FOUND);
+    room_end(r);
+    room_begin(r, l);
+    assert_int_equal(weft__teach_store_current(r->t, "ann", again), 1);
+    assert_string_equal(again + strlen(again) - 2, "@1"); /* and what was gone back to */
+    assert_int_equal(weft__teach_offline_roll_back(r->folder, "ann", 2, &now, NULL), WEFT_BUSY);
+    room_end(r);
+    /* Without a server. */
+    assert_int_equal(weft__teach_offline_roll_back(r->folder, "ann", 2, &now, NULL), WEFT_OK);
+    assert_int_equal(weft__teach_offline_roll_back(r->folder, "ann", 7, &now, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__teach_offline_roll_back(r->folder, "eve", -1, &now, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__teach_offline_roll_back("/tmp/weft-is-not-there", "ann", -1, &now, NULL), WEFT_NOT_FOUND);
+    room_begin(r, l);
+    assert_int_equal(weft__teach_store_current(r->t, "ann", again), 1);
+    assert_string_equal(again, name);
+    room_end(r);
+}
+
+static void what_is_kept_becomes_versions(void **state)
+{
+    (void)state;
+    lesson l;
+    room r = {0};
+    char name[WEFT__VERSION_FULL_NAME], other[WEFT__VERSION_FULL_NAME];
+    weft__teach_loop_stats stats;
+    lesson_open(&l);
+    snprintf(r.folder, sizeof r.folder, "/tmp/weft-XXXXXX");
+    assert_non_null(mkdtemp(r.folder));
+    room_begin(&r, &l);
+    answer(&r, "ann", "a1", 1);
+    answer(&r, "ann", "a2", 2);
+    answer(&r, "bob", "b1", 3);
+    tell(&r, "ann", "a2", WEFT__LEARN_THUMB, NULL);
+    weft__teach_store_wait(r.t);
+    assert_int_equal(weft__teach_store_current(r.t, "ann", name), 0); /* polarity moves nothing */
+    tell(&r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
+    weft__teach_store_wait(r.t);
+    weft__teach_store_get_stats(r.t, &stats);
+    if (!weft__teach_store_current(r.t, "ann", name))
+        fail_msg("%s; %lld not learned", stats.fault, (long long)stats.by_reason[WEFT__GATE_NOT_LEARNED]);
+    assert_string_equal(name + strlen(name) - 2, "@1");
+    assert_null(strstr(name, "ann"));
+    assert_int_equal(weft__teach_store_current(r.t, "bob", other), 0);
+    assert_int_equal(weft__teach_store_may(r.t, "ann", name), 1);
+    assert_int_equal(weft__teach_store_may(r.t, "bob", name), 0);
+    assert_int_equal(weft__teach_store_may(r.t, "ann", "pirate"), -1);
+    tell(&r, "bob", "b1", WEFT__LEARN_EDIT, OTHER);
+    tell(&r, "ann", "a2", WEFT__LEARN_EDIT, OTHER);
+    weft__teach_store_wait(r.t);
+    assert_int_equal(weft__teach_store_current(r.t, "ann", name), 1);
+    assert_int_equal(weft__teach_store_current(r.t, "bob", other), 1);
+    assert_string_equal(name + strlen(name) - 2, "@2");
+    assert_string_not_equal(name, other);
+    assert_int_equal(r.told.n, 3);
+    room_end(&r);
+    next_process(&r, &l, name);
+    room_remove(&r);
+    lesson_close(&l);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    return folder_make("adapter.gguf");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_kept_becomes_versions)};
+    return cmocka_run_group_tests(tests, begin, remove_folder);
+}
