@@ -148,11 +148,15 @@ void weft__server_learn_text(weft__server_model *m, const weft__api_params *para
 
 void weft__server_learn_begin(weft__server_response *g)
 {
-    weft_engine_adapter a = {.size = sizeof a};
     g->learn.on = g->server->learn && g->params.store && !g->embedding;
-    if (!g->learn.on) return;
-    g->learn.began_ms = now_ms();
-    if (!*g->params.adapter || weft_engine_adapter_find(g->model->engine, g->params.adapter, &a, NULL)) return;
+    if (g->learn.on) g->learn.began_ms = now_ms();
+}
+
+void weft__server_learn_leased(weft__server_response *g)
+{
+    weft_engine_adapter a = {.size = sizeof a};
+    if (!g->learn.on || !*g->params.adapter || weft_engine_adapter_find(g->model->engine, g->params.adapter, &a, NULL))
+        return;
     g->learn.version = a.version;
     if (a.known) memcpy(g->learn.content, a.id, sizeof g->learn.content);
 }

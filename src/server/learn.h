@@ -18,8 +18,10 @@ int weft__server_learn_chat(weft__server_model *m, const char *tenant, const wef
 /* What was asked by a prompt that is a text. */
 void weft__server_learn_text(weft__server_model *m, const weft__api_params *params, weft__api_prompts *out);
 
-/* When its parameters and adapters are there. */
+/* When its parameters are there. */
 void weft__server_learn_begin(weft__server_response *g);
+/* When its adapters are: which content answers. */
+void weft__server_learn_leased(weft__server_response *g);
 void weft__server_learn_token(weft__server_choice *c, const weft_event *e);
 /* A choice has ended, and what it says is parsed: it is kept, once, if it is a whole answer. Before its client has the
  * end of it. */

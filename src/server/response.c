@@ -416,6 +416,7 @@ static void set_off(weft__server_response *g)
 {
     weft__api_error error = {0};
     weft_chat_prompt_free(&g->prompts.chat); /* parsers and grammars are made */
+    weft__server_learn_leased(g);
     weft__server_stage(&g->stages, WEFT__SERVER_QUEUE);
     g->stages.submitted_ns = g->stages.since_ns;
     if (!weft__server_response_submit_all(g, &error)) {

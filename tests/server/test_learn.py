@@ -5,6 +5,7 @@ prompts, forgetting; and that without it, or with `store` false, nothing is kept
 usage: test_learn.py build/fake_server"""
 import json
 import os
+import random
 import resource
 import signal
 import sqlite3
@@ -105,6 +106,18 @@ class Learn(unittest.TestCase):
         self.assertEqual(self.rows("SELECT count(*) FROM answers WHERE text = 'secret'"), [(0,)])
         self.assertIn('weft_learn_answers_total{what="kept"} 5', s.ask("GET", "/metrics", headers=as_("ada")).body.decode())
 
+    def test_the_adapter_is_kept_by_name_version_and_content(self):
+        file = os.path.join(self.folder.name, "mine.gguf")
+        open(file, "w").close()
+        s = self.serve("--adapter", file)
+        a, b = self.ask(s, "[say One]", model="mine"), self.ask(s, "[say One]", model="fake")
+        told = self.feedback(s, {"request_id": a["id"], "thumb": "up"})
+        self.assertEqual((told["adapter"], told["version"]), ("mine", 1))
+        rows = dict((r[0], r[1:]) for r in self.rows("SELECT id, adapter, version, length(content) FROM answers"))
+        self.assertEqual(rows[a["id"]][:2], ("mine", 1))
+        self.assertIn(rows[a["id"]][2], (0, 32))  # the fake engine reads no file
+        self.assertEqual(rows[b["id"]], ("", 0, 0))
+
     def test_without_it_nothing_is_kept(self):
         s = Server(FAKE)
         self.servers.append(s)
@@ -175,6 +188,29 @@ class Learn(unittest.TestCase):
         self.assertEqual(self.ask(s, "And now?")["choices"][0]["message"]["content"], "In Paris.")
         self.feedback(s, {"request_id": a["id"], "correction": "[say In Rome.]"})  # the last one counts
         self.assertEqual(self.ask(s, "And now?")["choices"][0]["message"]["content"], "In Rome.")
+
+    def test_feedback_of_one_key_reaches_no_other(self):
+        """Whoever tells of whose answer, in whatever order: taken is what is one's own, and prompts have one's own corrections alone."""
+        s, who, rng = self.serve("--feedback-per-hour", "1000"), list(KEYS), random.Random(int(os.environ.get("WEFT_SEED", "50")))
+        answers, last = [], {}
+        for step in range(60):
+            me = rng.choice(who)
+            if not answers or rng.random() < 0.4:
+                a = self.ask(s, "Who is it?", who=me)
+                self.assertEqual(a["choices"][0]["message"]["content"], last.get(me, "Hello, world!"))
+                answers.append((me, a["id"]))
+                continue
+            owner, request_id = rng.choice(answers)
+            said = f"{me} {step}"
+            kind = rng.choice(({"correction": f"[say {said}]"}, {"edit": f"[say {said}]"}, {"thumb": rng.choice(("up", "down"))}))
+            self.feedback(s, {"request_id": request_id, **kind}, who=me, status=200 if owner == me else 404)
+            if owner == me and "thumb" not in kind:
+                # the fake model takes the first order that it finds: the oldest correction of those that stand
+                db = self.rows("SELECT note FROM events WHERE note IS NOT NULL AND note LIKE ? ORDER BY note_end", f"%[say {me} %")
+                last[me] = db[0][0].split("[say ", 1)[1].split("]", 1)[0]
+        mixed = self.rows("SELECT count(*) FROM events e JOIN answers a ON a.number = e.answer WHERE a.tenant <> e.tenant")
+        self.assertEqual(mixed, [(0,)])
+        self.assertEqual(len(last), len(who))
 
     def test_without_keys_requests_name_themselves(self):
         s = self.serve(keys=False)
