@@ -92,6 +92,9 @@ static int check_verifier(const weft__api_params *params, weft__api_error *error
         return weft__api_error_set(error, 400, "verify",
                                    "an answer that is streamed cannot be verified; set 'stream' to "
                                    "false, or leave 'verify' out");
+    if (params->verify && params->n_best > WEFT__API_MAX_VERIFIED)
+        return weft__api_error_set(error, 400, "n_best", "'n_best' must be at most %d where answers are verified",
+                                   WEFT__API_MAX_VERIFIED);
     if (params->verify && params->n > 1)
         return weft__api_error_set(error, 400, "verify", "'verify' is about one answer, and 'n' is %lld; give 'n_best'",
                                    (long long)params->n);

@@ -44,6 +44,7 @@ enum {
     WEFT__API_MAX_BIASES = 2048,
     WEFT__API_MAX_TRIGGERS = 128,
     WEFT__API_MAX_N = 128,       /* answers of a request */
+    WEFT__API_MAX_VERIFIED = 16, /* of them, where an expression is looked for in each */
     WEFT__API_MAX_INPUTS = 2048, /* texts to be embedded */
     WEFT__API_MAX_MESSAGES = 16384
 };

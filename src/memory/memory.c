@@ -239,7 +239,7 @@ weft_status weft__memory_put(weft__memory *m, const weft__learn_memory *one, int
     if (st) return st;
     pthread_mutex_lock(&m->lock);
     st = tenant_ready(m, one->tenant, &t, err);
-    if (!st && !one->number && t->n >= WEFT__MEMORY_OF_ONE)
+    if (!st && !one->number && weft__search_words_count(t->words) >= WEFT__MEMORY_OF_ONE)
         st = weft_fail(err, WEFT_LIMIT, "%d memories are there, which is the most; delete some", WEFT__MEMORY_OF_ONE);
     const memory_item *older = st ? NULL : older_of(t, one);
     if (!st) st = weft__learn_put_memory(m->store, one, number, err);
@@ -250,10 +250,24 @@ weft_status weft__memory_put(weft__memory *m, const weft__learn_memory *one, int
     return st;
 }
 
+static void take_out(memory_tenant *t, int64_t number)
+{
+    size_t at = 0;
+    while (at < t->n && t->items[at].number != number) at++;
+    if (at == t->n) return;
+    weft__search_words_remove(t->words, (uint64_t)number);
+    weft__free(t->items[at].key);
+    weft__free(t->items[at].text);
+    memmove(&t->items[at], &t->items[at + 1], (--t->n - at) * sizeof *t->items);
+}
+
 weft_status weft__memory_drop(weft__memory *m, const char *tenant, int64_t number, weft_error *err)
 {
+    pthread_mutex_lock(&m->lock);
     const weft_status st = weft__learn_drop_memory(m->store, tenant, number, err);
-    weft__memory_forget(m, tenant);
+    memory_tenant *t = *place_of_tenant(m, tenant);
+    if (!st && t) take_out(t, number);
+    pthread_mutex_unlock(&m->lock);
     return st;
 }
 

@@ -9,7 +9,10 @@
 #include "server/routes.h"
 #include "text/regex/regex.h"
 
-enum { AGAIN_MOST = 1 << 20 /* bytes of a request that may be asked for again: it is kept beside the client's own */ };
+enum {
+    STEPS = 20000,       /* of a search: answers of others wait for it */
+    AGAIN_MOST = 1 << 20 /* bytes of a request that may be asked for again: it is kept beside the client's own */
+};
 
 /* ---- the verifier ---- */
 
@@ -45,7 +48,7 @@ void weft__server_response_verifier_free(weft__server_response *g)
 /* An expression that takes too long on a text has not matched it. */
 static weft__quality_verdict verdict_on(const weft__server_response *g, const weft__quality_candidate *c)
 {
-    weft__regex_scratch scratch = {0};
+    weft__regex_scratch scratch = {.budget = STEPS};
     weft__regex_groups groups;
     int found = 0;
     if (!g->verifier) return WEFT__QUALITY_NONE;

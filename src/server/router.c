@@ -94,6 +94,7 @@ weft_status weft__server_router_begin(weft_server *s, const weft_server_params *
     params.cost_weight = p->route_cost;
     weft_status st = read_arms(s, p, &params, s->router, err);
     params.n_arms = s->router->n_arms;
+    s->router->method = params.method;
     for (int i = 0; !st && i < params.n_arms; i++) names[i] = s->router->arms[i];
     return st ? st : weft__route_book_new(&params, names, s->learn ? path_of_log : NULL, s, &s->router->book, err);
 }
@@ -220,6 +221,10 @@ void weft__server_router_put_metrics(const weft_server *s, weft__strbuf *out)
         weft__json_write_string(out, s->router->arms[i], strlen(s->router->arms[i]));
         weft__strbuf_printf(out, "} %llu\n", (unsigned long long)stats.of_arm[i]);
     }
+    weft__strbuf_printf(out,
+                        "# HELP weft_route_info How it chooses.\n# TYPE weft_route_info gauge\n"
+                        "weft_route_info{by=\"%s\"} 1\n",
+                        weft__route_method_name(s->router->method));
     weft__strbuf_printf(out,
                         "# HELP weft_route_rewards_total Answers of it that were rewarded, and learned from.\n"
                         "# TYPE weft_route_rewards_total counter\nweft_route_rewards_total %llu\n"

@@ -12,6 +12,7 @@
 typedef struct weft__server_router {
     char (*arms)[WEFT__ROUTE_NAME]; /* [n_arms] */
     int n_arms;
+    weft__route_method method;
     weft__route_book *book;
 } weft__server_router;
 

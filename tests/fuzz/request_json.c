@@ -23,6 +23,8 @@ static void check(const weft__api_params *a)
     if (!(a->temperature >= 0 && a->temperature <= 100) || !(a->top_p >= 0 && a->top_p <= 1) || a->max_tokens < -1 ||
         a->n_top < -1 || a->n_top > 20)
         abort();
+    if (a->n_best > 1 && (a->n != a->n_best || a->stream)) abort();
+    if (a->retries < 0 || a->retries > 8 || ((a->retries || a->verify_message) && !a->verify)) abort();
     for (int i = 0; i < a->n_stops; i++)
         if (!a->stop_lengths[i] || a->stop_lengths[i] > WEFT__API_MAX_STOP_BYTES) abort();
     if (a->tools.offered.len) { /* what is offered is JSON, and something of it may be called */

@@ -88,6 +88,10 @@ static void facts_have_their_time(void **state)
     assert_int_equal(n, 0);
     assert_string_equal(block, "");
     weft__free(block);
+    /* what is gone is not ended by one of its key that comes later */
+    assert_int_equal(put("anna", "semantic", "Where does Mira live?", "In the hut.", 300, NULL), WEFT_OK);
+    assert_true(finds("anna", "Mira", 350, "hut"));
+    assert_true(finds("anna", "Mira", 150, "mill"));
 }
 
 static void nobody_elses(void **state)

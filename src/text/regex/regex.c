@@ -134,7 +134,7 @@ static int regex_prepare(weft__regex_scratch *s)
     if (!s->match_data) return 0;
     s->context = pcre2_match_context_create(s->general);
     if (!s->context) return 0;
-    pcre2_set_match_limit(s->context, JIT_MATCH_LIMIT);
+    pcre2_set_match_limit(s->context, s->budget ? s->budget : JIT_MATCH_LIMIT);
     pcre2_set_heap_limit(s->context, SLOW_HEAP_KIB);
     return 1;
 }
@@ -150,7 +150,7 @@ static int retry(const weft__regex *regex, weft__regex_scratch *s, const char *t
             rc = pcre2_jit_match(regex->code, (PCRE2_SPTR)text, n, from, options, s->match_data, s->context);
         }
     }
-    if (rc != PCRE2_ERROR_JIT_STACKLIMIT && rc != PCRE2_ERROR_MATCHLIMIT) return rc;
+    if (s->budget || (rc != PCRE2_ERROR_JIT_STACKLIMIT && rc != PCRE2_ERROR_MATCHLIMIT)) return rc;
     pcre2_set_match_limit(s->context, SLOW_MATCH_LIMIT);
     rc = pcre2_match(regex->code, (PCRE2_SPTR)text, n, from, options | PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, s->match_data,
                      s->context);

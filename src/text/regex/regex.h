@@ -21,9 +21,11 @@ typedef struct weft__regex weft__regex;
 weft_status weft__regex_compile(const char *pattern, size_t n, weft__regex **out, weft_error *err);
 void weft__regex_free(weft__regex **regex);
 
-/* Memory of searches, made on first use. Zero-initialise. */
+/* Memory of searches, made on first use. Zero-initialise. budget: of a search, in steps of going back; where it is used
+ * up, that is WEFT_LIMIT at once. 0: seconds, for patterns of files. */
 typedef struct weft__regex_scratch {
     void *general, *match_data, *context, *jit_stack;
+    unsigned budget;
 } weft__regex_scratch;
 void weft__regex_scratch_free(weft__regex_scratch *scratch);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bench_search.c: what searches take, and what they find (make bench-search).
+/* search.c: what searches take, and what they find (make bench-search).
  *
  * Usage: bench_search [--vectors N] [--dims D] [--texts N]
  *        bench_search --bm25 QUERY < TEXTS    the score of each line for the words of QUERY, as rank_bm25 has it
@@ -141,6 +141,31 @@ static int words(int n)
     return 0;
 }
 
+/* Two lists of all that may be asked for. */
+static int fused(void)
+{
+    static weft__search_hit lists[2][WEFT__SEARCH_HITS];
+    static double ms[QUERIES];
+    const weft__search_hit *const both[] = {lists[0], lists[1]};
+    const size_t n[] = {WEFT__SEARCH_HITS, WEFT__SEARCH_HITS};
+    weft__rng rng;
+    weft__rng_seed(&rng, 3);
+    for (int i = 0; i < QUERIES; i++) {
+        weft__search_hit hits[K];
+        weft__search_top top = {.hits = hits, .most = K};
+        for (int l = 0; l < 2; l++)
+            for (int k = 0; k < WEFT__SEARCH_HITS; k++)
+                lists[l][k].id = (uint64_t)k * 1000 + weft__rng_below(&rng, 1000) * (uint64_t)l;
+        const uint64_t begin = weft__clock_ns();
+        if (weft__search_fuse(both, n, 2, &top, NULL)) return 1;
+        ms[i] = (double)(weft__clock_ns() - begin) / 1e6;
+    }
+    printf("| two lists of %d, fused | |", WEFT__SEARCH_HITS);
+    put_times(ms);
+    printf(" | |\n");
+    return 0;
+}
+
 static int bm25(const char *query)
 {
     const weft__search_words_params p = {.k1 = 1.5, .b = 0.75, .floor = 0.25};
@@ -176,5 +201,5 @@ int main(int argc, char **argv)
                        WEFT__SEARCH_DIMS),
                2;
     printf("| what | recall@10 | ms | 99th | bytes | built, s |\n| --- | ---: | ---: | ---: | ---: | ---: |\n");
-    return vectors(n, dims) || words(texts);
+    return vectors(n, dims) || words(texts) || fused();
 }
