@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* quality_answers.c: the best of several answers is the one that passed, then the one that is whole, then what most say, then
- * what has no doubtful passage; only what failed is asked for again, and so often at most. */
+/* quality_answers.c: the best of several answers is the one that passed, then the one that is whole, then what most
+ * say, then what has no doubtful passage; only what failed is asked for again, and so often at most. */
 #include "unit/fixture.h"
 
 #include <math.h>
