@@ -229,7 +229,8 @@ static struct serve_options given = {.kv_type = "f16",
 static const option_spec OPTIONS[] = {
     {"config", 0, OPT_TEXT, &given.config_file, "FILE",
      "settings, models, presets and keys (weft.yaml); this line goes before it", 0, 0, NULL},
-    {"check", 0, OPT_FLAG, &given.check, NULL, "only say all that is wrong in that file (./weft.yaml)", 0, 0, NULL},
+    {"check", 0, OPT_FLAG, &given.check, NULL, "only say what is wrong in that file (./weft.yaml) and with this line",
+     0, 0, NULL},
     {"host", 0, OPT_TEXT, &given.server.host, "H", "address to listen on (127.0.0.1)", 0, 0, NULL},
     {"port", 'p', OPT_INT, &given.server.port, "P", "its port, 0 or -1: any (8080)", -1, 65535, NULL},
     {"unix", 0, OPT_TEXT, &given.server.unix_path, "PATH", "listen on a unix socket instead", 0, 0, NULL},
@@ -402,8 +403,9 @@ static int values_are_known(const struct serve_options *o)
  * status. */
 static const char *settle_model(struct serve_options *o, const char *named, int *rc)
 {
-    const char *file = o->config_file ? o->config_file : o->check ? "weft.yaml" : NULL;
     if (named && !*named) named = NULL; /* of a unit whose environment names none */
+    const int wants_file = o->check && (!named || !access("weft.yaml", F_OK)); /* else the line alone is looked at */
+    const char *file = o->config_file ? o->config_file : wants_file ? "weft.yaml" : NULL;
     *rc = file ? serve_config_take(&SPEC, file, o->check, named != NULL, &o->config) : EXIT_DONE;
     if (*rc) return NULL;
     common = given; /* what the file says of its first model is that one's alone */
@@ -458,7 +460,8 @@ int cmd_serve(int argc, char **argv)
     if (!st && !given.check) service_tell_status("reading %s", path ? path : "models");
     if (!st) st = serve_model(&given, path, &err);
     if (!st && given.check) st = serve_models_rehearse(&given, &err);
-    if (!st && given.check) serve_config_say(given.config, given.config_file ? given.config_file : "weft.yaml");
+    if (!st && given.check && !given.config) printf("nothing is wrong with this line\n");
+    else if (!st && given.check) serve_config_say(given.config, given.config_file ? given.config_file : "weft.yaml");
     serve_models_free(&given, &common);
     if (st) report("serve", &err);
     return !st ? EXIT_DONE : is_found ? EXIT_FAILED : EXIT_USAGE;

@@ -13,8 +13,9 @@ struct weft__gate {
     const weft__gate_material *m;
     const weft__teach_event *events;
     int32_t n_events, most;
-    weft__teach_texts neighbours, facts; /* with the answers that they must have */
-    uint8_t *held;                       /* [held_out] came out before */
+    weft__teach_texts neighbours, facts;   /* with the answers that they must have */
+    float *least_neighbours, *least_facts; /* log p of the least likely token of each before */
+    uint8_t *held;                         /* [held_out] came out before */
 };
 
 static weft_status gate_no_memory(weft_error *err)
@@ -88,6 +89,17 @@ static weft_status label(weft__gate *g, const weft__teach_text *texts, int32_t n
     return st;
 }
 
+/* How likely what is kept was before. */
+static weft_status note_least(weft__gate *g, const weft__teach_texts *kept, float **least, weft_error *err)
+{
+    uint8_t *right = weft__alloc_zero(kept->n + 1, 1);
+    *least = weft__alloc_zero(kept->n + 1, sizeof **least);
+    weft_status st =
+        right && *least ? weft__teach_check(g->t, kept->text, kept->n, right, *least, err) : gate_no_memory(err);
+    weft__free(right);
+    return st;
+}
+
 weft_status weft__gate_open(weft__trainer *t, const weft__tok *tok, const weft__gate_material *m,
                             const weft__teach_event *events, int32_t n_events, int32_t most, weft__gate **out,
                             weft_error *err)
@@ -101,6 +113,8 @@ weft_status weft__gate_open(weft__trainer *t, const weft__tok *tok, const weft__
     if (!st) st = weft__teach_check(t, m->held_out, (size_t)m->n_held_out, g->held, NULL, err);
     if (!st) st = label(g, m->neighbours, m->n_neighbours, &g->neighbours, err);
     if (!st) st = label(g, m->facts, m->n_facts, &g->facts, err);
+    if (!st) st = note_least(g, &g->neighbours, &g->least_neighbours, err);
+    if (!st) st = note_least(g, &g->facts, &g->least_facts, err);
     if (st) weft__gate_close(out);
     return st;
 }
@@ -111,6 +125,8 @@ void weft__gate_close(weft__gate **pg)
     if (!g) return;
     weft__teach_texts_free(&g->neighbours);
     weft__teach_texts_free(&g->facts);
+    weft__free(g->least_neighbours);
+    weft__free(g->least_facts);
     weft__free(g->held);
     weft__free(g);
     *pg = NULL;
@@ -163,8 +179,8 @@ static int bleeds(const weft__gate *g, const weft__teach_text *before, const wef
 }
 
 /* How many of those that are kept still could be said, and in how many the new answer is said. */
-static weft_status measure_kept(weft__gate *g, const weft__teach_texts *kept, int32_t *n, int32_t *bled,
-                                weft_error *err)
+static weft_status measure_kept(weft__gate *g, const weft__teach_texts *kept, const float *before, int32_t *n,
+                                int32_t *bled, weft_error *err)
 {
     weft__teach_texts said = {0};
     uint8_t *right = weft__alloc_zero(kept->n + 1, 1);
@@ -173,7 +189,7 @@ static weft_status measure_kept(weft__gate *g, const weft__teach_texts *kept, in
     if (!st) st = weft__teach_check(g->t, kept->text, kept->n, right, least, err);
     if (!st) st = weft__teach_answer(g->t, g->tok, kept->text, kept->n, g->most, &said, err);
     for (size_t i = 0; !st && i < kept->n; i++) {
-        *n += least[i] >= g->m->bounds.least;
+        *n += least[i] >= before[i] + g->m->bounds.least;
         *bled += bleeds(g, &kept->text[i], &said.text[i]);
     }
     weft__teach_texts_free(&said);
@@ -244,8 +260,8 @@ weft_status weft__gate_measure(weft__gate *g, weft__gate_report *r, weft_error *
         r->n_neighbours = (int32_t)g->neighbours.n;
         r->n_facts = (int32_t)g->facts.n;
         if (!st) st = measure_held(g, r, err);
-        if (!st) st = measure_kept(g, &g->neighbours, &r->neighbours, &r->bled, err);
-        if (!st) st = measure_kept(g, &g->facts, &r->facts, &bled_facts, err);
+        if (!st) st = measure_kept(g, &g->neighbours, g->least_neighbours, &r->neighbours, &r->bled, err);
+        if (!st) st = measure_kept(g, &g->facts, g->least_facts, &r->facts, &bled_facts, err);
         if (!st) st = measure_kl(g, &r->kl, err);
     }
     r->reason = weft__gate_judge(r, &g->m->bounds, g->m->goes_on);

@@ -26,8 +26,8 @@ const char *weft__gate_reason_name(weft__gate_reason r);
 typedef struct weft__gate_bounds {
     float paraphrases; /* share of them that must hold (2/3) */
     float p;           /* of the one-sided exact McNemar test on held-out feedback, at least (0.1) */
-    /* log p that every token of an answer must have for it to be kept (-2.3: a tenth). Which of two wordings is the
-     * likelier may change; another fact makes the old one's tokens next to impossible */
+    /* An answer is kept while log p of its least likely token falls by no more than this (-2.3: to a tenth). Which of
+     * two wordings is the likelier may change; another fact makes the old one's tokens next to impossible */
     float least;
     float neighbours; /* share of neighbours that must have kept their answers (0.98) */
     float facts;      /* of facts (0.98) */

@@ -372,6 +372,7 @@ static weft_status open_trainer(teach *s, weft_error *err)
     t.schedule = WEFT__TRAIN_LR_CONSTANT;
     t.lr = o->lr;
     t.weight_decay = 0;
+    t.exact = 1; /* the steps are few, and a correction is to come out as it is asked for later */
     t.norm_cap = o->norm_cap;
     t.stop = o->stop;
     t.stop_arg = o->stop_arg;

@@ -11,7 +11,7 @@ import unittest
 from common import EMULATED, leave_out, main, weft
 
 COMMANDS = re.findall(r"^  ([a-z-]+)  ", weft("--help").stdout.decode(), re.M)
-KINDS = {c: re.findall(r"^  ([a-z-]+)  ", weft(c, "--help").stdout.decode(), re.M) for c in ("adapter", "eval", "key")}
+KINDS = {c: re.findall(r"^  ([a-z-]+)  ", weft(c, "--help").stdout.decode(), re.M) for c in ("adapter", "eval", "key", "learn", "log")}
 # Where zsh's own functions are not loaded: what they were asked for.
 ZSH = """
 compdef() { }

@@ -221,6 +221,12 @@ class Configured(unittest.TestCase):
             self.assertIn(words, self.checked(f"models: {{a: models/alderbrook.gguf, b: {further}}}\n")[-1])
         self.assertEqual(sorted(os.listdir(folder)), ["garbage", "keys", "template", "weft.yaml"])
 
+    def test_a_line_is_looked_at_without_a_file(self):
+        p = weft("serve", "models/alderbrook.gguf", "--check")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "nothing is wrong with this line\n", ""))
+        p = weft("serve", "models/alderbrook.gguf", "--check", "--ctx", "100000")
+        self.assertEqual((p.returncode, "was trained for 512" in p.stderr), (2, True), p)
+
     def test_what_does_nothing_alone_is_refused(self):
         for setting, wanted in (("metrics-every: 5", "metrics-file"), ("store-mb: 5", "store"), ("swap-mb: 5", "store")):
             name = setting.split(":")[0]

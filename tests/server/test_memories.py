@@ -112,8 +112,10 @@ class Memories(Learned):
         for number, who, status in ((newer["id"], "bob", 404), (newer["id"], "ada", 200), (newer["id"], "ada", 404), (99, "ada", 404), ("x", "ada", 404)):
             self.assertEqual(server.ask("DELETE", f"/v1/memories/{number}", headers=as_(who)).status, status)
         self.assertEqual(self.say(server, "[say nothing] of owls"), "nothing")
-        for body, said in (({"kind": "odd", "text": "x"}, "episodic, semantic or procedural"), ({"kind": "semantic"}, "text"), ({"kind": "semantic", "text": ""}, "1 to 4096"),
-                           ({"kind": "semantic", "text": "x", "id": 77}, ""), ({"kind": "semantic", "text": "x", "valid_from_ms": 5, "valid_to_ms": 4}, "before its end")):
+        for body, said in (({"kind": "odd", "text": "x"}, "episodic, semantic or procedural"), ({"kind": "semantic"}, "text"),
+                           ({"kind": "semantic", "text": ""}, "1 to 4096"),
+                           ({"kind": "semantic", "text": "x", "id": 77}, ""),
+                           ({"kind": "semantic", "text": "x", "valid_from_ms": 5, "valid_to_ms": 4}, "before its end")):
             self.assertIn(said, self.put(server, 404 if "id" in body else 400, **body)["error"]["message"])
         self.assertEqual(server.ask("GET", "/v1/memories/1", headers=as_("ada")).status, 405)
         self.end(server)
@@ -131,7 +133,8 @@ class Memories(Learned):
 
     def test_are_off(self):
         server = self.serve()
-        for answer in (server.ask("GET", "/v1/memories", headers=as_("ada")), server.post("/v1/memories", {"kind": "semantic", "text": "x"}, headers=as_("ada")),
+        for answer in (server.ask("GET", "/v1/memories", headers=as_("ada")),
+                       server.post("/v1/memories", {"kind": "semantic", "text": "x"}, headers=as_("ada")),
                        server.post(CHAT, {"messages": user("[say a]"), "memory": True}, headers=as_("ada"))):
             self.assertEqual(answer.status, 501, answer.body)
         self.end(server)

@@ -288,7 +288,8 @@ class OpenAI(Case):
         # one that would go back for ever has not matched, and others do not wait for it
         self.assertIs(ask("[say " + "a" * 60 + "b]", verify="^(a+)+$", n_best=16)["choices"][0]["quality"]["verified"], False)
         for body, said, field in (({"verify": "("}, "'verify'", "verify"), ({"retries": 1}, "missing", "retries"),
-                                  ({"verify": "a", "stream": True}, "cannot be verified", "verify"), ({"verify": "a", "n": 2}, "one answer", "verify"), ({"verify": "a", "n_best": 17}, "at most 16", "n_best"),
+                                  ({"verify": "a", "stream": True}, "cannot be verified", "verify"), ({"verify": "a", "n": 2}, "one answer", "verify"),
+                                  ({"verify": "a", "n_best": 17}, "at most 16", "n_best"),
                                   ({"verify": "a", "retries": 9}, "from 0 to 8", "retries"), ({"verify_message": "a"}, "missing", "verify_message")):
             error = ask("[say a]", 400, **body)["error"]
             self.assertIn(said, error["message"])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text_answer_forms.c: in answers that are held to a form nothing is a marker, and what leads to it is no text, wherever
- * they break off. */
+/* text_answer_forms.c: in answers that are held to a form nothing is a marker, and what leads to it is no text,
+ * wherever they break off. */
 #include "unit/fixture.h"
 
 #include "unit/answer_world.h"

@@ -225,7 +225,13 @@ static void refused_memory_is_an_error(void **state)
         "a\",\"const\":4,\"$defs\":{\"a\":{\"oneOf\":[{\"type\":\"null\"},{\"type\":\"integer\",\"multipleOf\":2,"
         "\"minimum\":0.5},{"
         "\"type\":\"string\"}]}}}",
-        "{\"type\":\"integer\",\"multipleOf\":7}"};
+        "{\"type\":\"integer\",\"multipleOf\":7}",
+        "{\"$ref\":\"#a\",\"note\":1,\"$defs\":{\"x\":{\"$anchor\":\"a\",\"type\":\"string\",\"pattern\":\"^(?!b)(ab?)*"
+        "$\","
+        "\"maxLength\":3}}}",
+        "{\"type\":\"object\",\"minProperties\":2,\"additionalProperties\":{\"oneOf\":[{\"const\":\"a\"},{\"pattern\":"
+        "\"^b\","
+        "\"type\":\"string\"}]}}"};
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
         assert_true(fail_some(build, (void *)(uintptr_t)sources[i], CLAIMS_REPEATED(5, 5, 15)) > 20);
 }

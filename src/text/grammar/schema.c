@@ -353,6 +353,8 @@ void weft__gram_schema_close(weft__gram_schema **p)
     weft__free(c->languages);
     weft__strings_free(&c->language_names);
     weft__strings_free(&c->annotations);
+    weft__strings_free(&c->looked_for);
+    weft__free(c->found);
     weft__free(c->owned);
     weft__free(c->tasks);
     weft__free(c->rules);

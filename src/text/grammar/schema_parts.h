@@ -34,6 +34,9 @@ typedef struct weft__gram_schema {
     size_t n_tasks, tasks_capacity;
     weft__json **owned; /* schemas that were put together */
     size_t n_owned, owned_capacity;
+    weft__strings looked_for; /* references that are no places, and what they mean; NULL: nothing */
+    const weft__json **found;
+    size_t found_capacity;
     weft__strings annotations;    /* words that are no keywords, and none is meant by them */
     weft__strings language_names; /* of patterns */
     weft__gram_automaton **languages;

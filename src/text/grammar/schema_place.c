@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "text/grammar/schema_parts.h"
 
 void weft__gram_schema_put_key(weft__strbuf *t, const char *key)
@@ -75,20 +76,60 @@ int32_t weft__gram_schema_fail(weft__gram_schema *c, weft_status status, const c
     return -1;
 }
 
-/* The schema within v that has an $anchor of that name; NULL: none has. What is not a schema may look like one: names
- * of anchors are there to be told apart. The nesting of v is bounded by the reader of JSON. */
-static const weft__json *find_anchor(const weft__json *v, const char *name)
+/* What is looked for in all of a schema. Each value that is looked at is a step, and its nesting is bounded by the
+ * reader of JSON. */
+typedef struct searched {
+    weft__gram_schema *c;
+    const char *at, *key, *name; /* key NULL: an $anchor, spelled '#name' */
+    const weft__json *found;
+    size_t n; /* that differ */
+} searched;
+
+/* What is not a schema may look like one: names of anchors are there to be told apart. */
+static const weft__json *is_searched(const searched *x, const weft__json *v)
 {
-    const int object = weft__json_kind_of(v) == WEFT__JSON_OBJECT;
-    const weft__json *found = NULL;
+    if (x->key) return weft__json_get(weft__json_get(v, x->key), x->name);
+    const int named = weft__json_is(weft__json_get(v, "$anchor"), x->name + 1) ||
+                      weft__json_is(weft__json_get(v, "$id"), x->name); /* as draft 6 has it */
+    return named ? v : NULL;
+}
+
+static void search(searched *x, const weft__json *v)
+{
+    const weft__json *own = is_searched(x, v);
     weft__json_member m = {0};
-    if (object &&
-        (weft__json_is(weft__json_get(v, "$anchor"), name) || weft__json_is(weft__json_get(v, "$id"), name - 1)))
-        return v;
-    while (object && !found && weft__json_next(v, &m)) found = find_anchor(m.value, name);
-    if (weft__json_kind_of(v) == WEFT__JSON_ARRAY)
-        for (size_t i = 0; i < weft__json_size(v) && !found; i++) found = find_anchor(weft__json_at(v, i), name);
-    return found;
+    const int list = weft__json_kind_of(v) == WEFT__JSON_ARRAY;
+    if (!weft__gram_schema_step(x->c, x->at)) return;
+    if (own) x->n += !x->found || !weft__json_equal(own, x->found);
+    if (own) x->found = own;
+    for (size_t i = 0; i < weft__json_size(v) && !weft__gram_schema_failed(x->c); i++) {
+        if (!list && !weft__json_next(v, &m)) break;
+        search(x, list ? weft__json_at(v, i) : m.value);
+    }
+}
+
+/* What a reference means that is no place: an anchor, or a definition that stands deeper than it says, as schemas have
+ * some that were put into others with their own; the only one of that name. It is kept. NULL: there is none. */
+static const weft__json *look_for(weft__gram_schema *c, const char *s, const char *at)
+{
+    static const char *const keys[] = {"$defs", "definitions"};
+    searched x = {.c = c, .at = at, .name = s};
+    const size_t n = strlen(s);
+    int32_t known = weft__strings_find(&c->looked_for, s, n);
+    if (known >= 0) return c->found[known];
+    for (size_t i = 0; i < 2 && s[1] == '/'; i++) {
+        const size_t length = strlen(keys[i]);
+        if (strncmp(s + 2, keys[i], length) != 0 || s[2 + length] != '/') continue;
+        x.key = keys[i];
+        x.name = s + 3 + length;
+    }
+    if (x.key || s[1] != '/') search(&x, c->root);
+    if (x.n != 1) x.found = NULL;
+    if (weft__grow(&c->found, &c->found_capacity, c->looked_for.n + 1, sizeof *c->found) &&
+        weft__strings_add(&c->looked_for, s, n, 1))
+        c->found[c->looked_for.n - 1] = x.found;
+    else weft__gram_fail(c->g, WEFT_NO_MEMORY, "no memory for a grammar");
+    return weft__gram_schema_failed(c) ? NULL : x.found;
 }
 
 /* A reference without the schema's own $id in front, if it has it there. */
@@ -113,7 +154,7 @@ const weft__json *weft__gram_schema_follow(weft__gram_schema *c, const weft__jso
         return NULL;
     }
     if (!s[1] || s[1] == '/') v = resolve(c, s, 1);
-    else if (weft__gram_schema_step(c, at)) v = find_anchor(c->root, s + 1);
+    if (!v && !weft__gram_schema_failed(c)) v = look_for(c, s, at);
     if (!v) weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "$ref", "leads nowhere");
     return v;
 }

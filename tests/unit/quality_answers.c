@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* quality.c: the best of several answers is the one that passed, then the one that is whole, then what most say, then
+/* quality_answers.c: the best of several answers is the one that passed, then the one that is whole, then what most say, then
  * what has no doubtful passage; only what failed is asked for again, and so often at most. */
 #include "unit/fixture.h"
 
