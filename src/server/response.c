@@ -41,6 +41,11 @@ static void choice_free(weft__server_choice *c)
 void weft__server_response_unref(weft__server_response *g)
 {
     if (atomic_fetch_sub(&g->refs, 1) != 1) return;
+    if (g->again.len) { /* its request goes to another response: on the thread that answers, as it is compiled anew */
+        atomic_store(&g->refs, 1);
+        weft__server_answers_put(&g->server->answers, g);
+        return;
+    }
     weft__server_response_leave(g);
     for (int i = 0; i < g->answer.n_choices; i++) choice_free(&g->choices[i]);
     weft__free(g->choices);
@@ -274,6 +279,10 @@ static void end_text(weft__server_choice *c)
 void weft__server_response_answer(weft__server_response *g)
 {
     weft__api_error error = {0};
+    if (g->again.len) {
+        weft__server_response_hand_on(g);
+        return;
+    }
     for (int i = 0; i < g->answer.n_choices && !error.status; i++)
         if (g->answer.choices[i].status)
             weft__api_error_of(&error, g->answer.choices[i].status, g->answer.choices[i].message);

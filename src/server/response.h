@@ -29,8 +29,11 @@ int weft__server_response_verifier(weft__server_response *g, const weft__server_
 void weft__server_response_verifier_free(weft__server_response *g);
 /* Verifies answers, and of each prompt's all but the best are left out, where the request says so. 0: no memory. */
 int weft__server_response_best(weft__server_response *g);
-/* 1: its answer failed, and the request was handed to a new response, with what the verifier says; g has none. */
+/* 1: its answer failed, and is not told: the request is asked again, with what the verifier says, when nobody holds g
+ * any more (others flush by its request). The caller gives its share back. */
 int weft__server_response_again(weft__server_response *g);
+/* Gives the request of such a g, whose only holder the caller is, to a new response, and frees g. */
+void weft__server_response_hand_on(weft__server_response *g);
 
 /* ---- response_note.c ---- */
 /* Its request's note, where there is memory for it. */

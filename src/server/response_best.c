@@ -42,6 +42,7 @@ void weft__server_response_verifier_free(weft__server_response *g)
 {
     weft__regex_free(&g->verifier);
     weft__strbuf_free(&g->asked);
+    weft__strbuf_free(&g->again);
     weft__free(g->who);
 }
 
@@ -164,23 +165,30 @@ int weft__server_response_again(weft__server_response *g)
 {
     const weft__api_choice *failed = failed_of(g);
     weft__quality_candidate c;
-    weft__strbuf body = {0};
     if (!failed || !g->who ||
         !weft__quality_retries(WEFT__QUALITY_FAILED, g->who->again.n_done, (int)g->params.retries))
         return 0;
     take_text(failed, &c);
-    put_again(g, &c, &body);
-    int goes = !body.failed && body.len <= AGAIN_MOST && weft__http_off_gone(g->r);
-    if (goes) {
-        weft__http_request *r = g->r;
-        weft__server_response_unref(g); /* the share of who listened for a client that leaves */
-        g->r = NULL;
-        for (int i = 0; i < g->answer.n_choices; i++) g->who->again.n_spent += g->answer.choices[i].n_generated;
-        g->who->again.n_done++;
-        g->who->again.body = body.data;
-        g->who->again.n = body.len;
-        weft__server_routes_chat(g->model, r, g->who);
+    put_again(g, &c, &g->again);
+    if (g->again.failed || g->again.len > AGAIN_MOST || !weft__http_off_gone(g->r)) {
+        weft__strbuf_free(&g->again);
+        return 0;
     }
+    weft__server_response_unref(g); /* the share of who listened for a client that leaves */
+    return 1;
+}
+
+void weft__server_response_hand_on(weft__server_response *g)
+{
+    weft__strbuf body = g->again;
+    weft__http_request *r = g->r;
+    g->again = (weft__strbuf){0};
+    g->r = NULL;
+    for (int i = 0; i < g->answer.n_choices; i++) g->who->again.n_spent += g->answer.choices[i].n_generated;
+    g->who->again.n_done++;
+    g->who->again.body = body.data;
+    g->who->again.n = body.len;
+    weft__server_routes_chat(g->model, r, g->who);
     weft__strbuf_free(&body);
-    return goes;
+    weft__server_response_unref(g);
 }

@@ -478,6 +478,7 @@ struct weft__server_response {
     struct weft__regex *verifier; /* that an answer must match; NULL: none */
     weft__server_caller *who;     /* [1], where it may be asked for again; its rules are the response's */
     weft__strbuf asked;           /* the body, likewise */
+    weft__strbuf again;           /* what is asked when nobody holds it any more; empty: nothing */
     weft__strbuf scratch;         /* of events.c, and when all have finished of the thread that answers */
 };
 

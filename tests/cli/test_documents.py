@@ -20,7 +20,8 @@ DOCUMENTS = [
 ]
 OTHER_PROGRAMS = "curl", "openssl", "git", "printf", "cmake", "lm_eval"
 COMMANDS = re.findall(r"^  ([a-z-]+)  ", weft("--help").stdout.decode(), re.M)
-KINDS = {"adapter": ("info", "train", "convert", "merge"), "eval": ("logits", "documents", "perplexity", "task", "retrieval", "kv"), "key": ("new", "hash")}
+KINDS = {"adapter": ("info", "train", "convert", "merge"), "eval": ("logits", "documents", "perplexity", "task", "retrieval", "kv"), "key": ("new", "hash"),
+         "learn": ("status", "history", "export", "forget", "teach", "consolidate", "rollback"), "log": ("verify", "prove", "check")}
 
 
 def read(path):

@@ -150,7 +150,7 @@ def bad_requests(facts):
         ({"overflow": "no"}, 400, "stop or shift", "overflow"),
         ({"overflow": 1}, 400, "a string", "overflow"),
         ({"kv_type": "q9"}, 400, "f16, f32, bf16, f8, q8 and q4 are possible", "kv_type"),
-        ({"kv_type": "q4"}, 400, "this server has f16, q8", "kv_type"),
+        ({"kv_type": "q4"}, 400, "this server has f16", "kv_type"),
         ({"kv_type": 8}, 400, "a string", "kv_type"),
         ({"n_keep": -2}, 400, "from -1", "n_keep"),
         ({"n_keep": 1.5}, 400, "integer", "n_keep"),
