@@ -165,11 +165,13 @@ class Tls(Doors):
 
     def test_what_is_no_certificate_is_refused(self):
         cert, key = self.path("cert.pem"), self.path("key.pem")
-        for options, words in ((("--tls-cert", cert), "both a certificate and a key"), (("--tls-key", key), "both a certificate and a key"),
-                               (("--tls-cert", self.path("none.pem"), "--tls-key", key), "none.pem"), (("--tls-cert", key, "--tls-key", key), "PEM")):
+        none = self.path("none.pem")
+        for options, status, words in ((("--tls-cert", cert), 2, "--tls-cert does nothing without --tls-key"),
+                                       (("--tls-key", key), 2, "--tls-key does nothing without --tls-cert"),
+                                       (("--tls-cert", none, "--tls-key", key), 1, "none.pem"), (("--tls-cert", key, "--tls-key", key), 1, "PEM")):
             p = subprocess.run([*EMULATOR, PROGRAM, "serve", real.MODEL, "--port", "-1", "--threads", "1", *options], capture_output=True, text=True,
                                timeout=PATIENCE)
-            self.assertEqual(p.returncode, 1, options)
+            self.assertEqual(p.returncode, status, options)
             self.assertIn(words, p.stderr)
 
 

@@ -393,7 +393,7 @@ static weft__gram_automaton *language_of_repeated(const regex_reader *r, const c
     size_t work = BOUNDED_WORK;
     if (!g) return NULL;
     weft__gram_json_parts(g);
-    regex_reader all = {.g = g, .s = text, .end = text + n, .room = UINT32_MAX, .flags = r->flags};
+    regex_reader all = {.g = g, .s = text, .end = text ? text + n : NULL, .room = UINT32_MAX, .flags = r->flags};
     all.flags |= WEFT__GRAM_REGEX_WHOLE;
     int32_t root = GRAM_RULE("root"), body = text ? read_regex(&all).node : any_char(&all);
     weft__gram_define(g, root, GRAM_REPEAT(min, UINT32_MAX, body));
