@@ -149,7 +149,8 @@ class Gradient(common.InFolder):
         """A and B of every matrix behind so many steps."""
         out = self.path(f"run{steps}-{len(more)}")
         self.ok("adapter", "train", self.path("base/model.gguf"), "--exact", "--data", self.path("ids.u16"), "--out", out,
-                "-c", "64", "-b", "64", "--steps", str(steps), "--optimizer", "sgd", "--lr", str(lr), "--clip", "0", "--weight-decay", "0", "--schedule", "constant", "--warmup", "0", *more)
+                "-c", "64", "-b", "64", "--steps", str(steps), "--optimizer", "sgd", "--lr", str(lr), "--clip", "0", "--weight-decay", "0",
+                "--schedule", "constant", "--warmup", "0", *more)
         _, t = gguf_file.read(os.path.join(out, "adapter.gguf"))
         names = [f"blk.{i}.{c}" for i in range(2) for c in LINEARS]
         self.assertEqual(len(t), 2 * len(names))
