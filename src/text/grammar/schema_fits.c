@@ -59,16 +59,33 @@ typedef struct fitting {
 
 static int fits(fitting *f, const weft__json *schema, const weft__json *v);
 
+/* Exactly, also where 64 bits do not fit into a double. */
+static int read_exactly(const weft__json *v, long double *out)
+{
+    int64_t whole;
+    double d;
+    if (weft__json_int(v, &whole)) return *out = (long double)whole, 1;
+    return weft__json_double(v, &d) ? (*out = d, 1) : 0;
+}
+
+/* As jsonschema has it: by the remainder of whole numbers, by the quotient of others. */
+static int is_multiple(long double x, long double m)
+{
+    if (!(m > 0)) return 0;
+    if (m == floorl(m)) return fmodl(x, m) == 0;
+    const double quotient = (double)x / (double)m;
+    return fabs(quotient) < 0x1p53 && floor(quotient) == quotient;
+}
+
 static int number_fits(const weft__json *schema, const weft__json *v)
 {
-    double x, bound[4], m;
+    long double x, bound[4], m;
     int has[4];
-    if (!weft__json_double(v, &x)) return 1;
-    for (int i = 0; i < 4; i++)
-        has[i] = weft__json_double(weft__gram_schema_bound(schema, !(i & 1), i >> 1), &bound[i]);
+    if (!read_exactly(v, &x)) return 1;
+    for (int i = 0; i < 4; i++) has[i] = read_exactly(weft__gram_schema_bound(schema, !(i & 1), i >> 1), &bound[i]);
     if ((has[0] && x < bound[0]) || (has[1] && x > bound[1]) || (has[2] && x <= bound[2]) || (has[3] && x >= bound[3]))
         return 0;
-    return !weft__json_double(weft__json_get(schema, "multipleOf"), &m) || (m > 0 && floor(x / m) == x / m);
+    return !read_exactly(weft__json_get(schema, "multipleOf"), &m) || is_multiple(x, m);
 }
 
 static int count_fits(const weft__json *schema, const char *least, const char *most, size_t n)

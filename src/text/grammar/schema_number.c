@@ -85,6 +85,14 @@ const weft__json *weft__gram_schema_bound(const weft__json *schema, int up, int 
     return yes == exclusive ? plain : NULL;
 }
 
+/* Whether a bound asks for whole numbers of more digits than are written. */
+static int is_beyond(const weft__json *v, const weft__gram_decimal *x, int up, int exclusive)
+{
+    int64_t whole;
+    if (x->whole < WEFT__GRAM_LARGEST || x->negative == up) return 0;
+    return exclusive || !weft__json_int(v, &whole) || whole > WEFT__GRAM_LARGEST || whole < -WEFT__GRAM_LARGEST;
+}
+
 /* The stricter of two keywords. 0 after a failure. */
 static int read_side(weft__gram_schema *c, const weft__json *schema, const char *at, int up, int whole,
                      weft__gram_decimal *out, int *has, int *open)
@@ -103,6 +111,10 @@ static int read_side(weft__gram_schema *c, const weft__json *schema, const char 
         if (!weft__gram_decimal_read(v, &x)) {
             weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "has more than 13 digits before the point, or %d behind it",
                                    WEFT__GRAM_MAX_SCALE);
+            return 0;
+        }
+        if (is_beyond(v, &x, up, exclusive)) {
+            weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "asks for a number of more than 18 digits; none is written");
             return 0;
         }
         if (*has) {
