@@ -193,8 +193,8 @@ void weft__server_learn_answer(weft__server_choice *c)
     weft__server_response *g = c->gen;
     weft__strbuf settings = {0};
     const weft__strbuf *text = c->out->parsed ? &c->out->parsed->content : &c->out->text;
-    if (!g->learn.on || c->kept_failed || c->is_kept || c->out->status || c->out->finish == WEFT_FINISH_CANCELLED ||
-        c->out->finish == WEFT_FINISH_FAILED)
+    if (!g->learn.on || c->kept_failed || c->is_kept || c->out->status || c->out->is_left_out ||
+        c->out->finish == WEFT_FINISH_CANCELLED || c->out->finish == WEFT_FINISH_FAILED)
         return;
     c->is_kept = 1;
     int32_t *answer = weft__alloc_array(c->n_kept, sizeof *answer);
@@ -206,7 +206,8 @@ void weft__server_learn_answer(weft__server_choice *c)
     write_settings(&g->params, &settings);
     const weft__learn_record r = {.tenant = g->tenant,
                                   .id = g->answer.id,
-                                  .choice = c->out->index,
+                                  .choice =
+                                      c->out->index / (g->params.n_best > 1 ? (int)g->params.n_best : 1), /* as told */
                                   .time_ms = g->learn.began_ms,
                                   .model = g->model->name,
                                   .base = g->model->fingerprint,

@@ -106,6 +106,17 @@ class Learn(unittest.TestCase):
         self.assertEqual(self.rows("SELECT count(*) FROM answers WHERE text = 'secret'"), [(0,)])
         self.assertIn('weft_learn_answers_total{what="kept"} 5', s.ask("GET", "/metrics", headers=as_("ada")).body.decode())
 
+    def test_of_several_the_one_that_is_told_is_kept(self):
+        """As the client has it, by its text and index: feedback reaches no answer that nobody saw."""
+        s = self.serve()
+        a = self.ask(s, "[pick blue|Red.|red|green]", seed=0, n_best=4)
+        b = s.post(TEXT, {"prompt": ["[pick a|b|b]", "[pick c|c|d]"], "n_best": 3, "seed": 0}, headers=as_("ada")).json
+        self.feedback(s, {"request_id": a["id"], "correction": "Yellow."})
+        self.feedback(s, {"request_id": a["id"], "index": 1, "thumb": "up"}, status=404)
+        self.feedback(s, {"request_id": b["id"], "index": 1, "thumb": "up"})
+        want = [(x["id"], c["index"], c["text"] if x is b else c["message"]["content"]) for x in (a, b) for c in x["choices"]]
+        self.assertEqual(self.rows("SELECT id, choice, text FROM answers ORDER BY number"), want)
+
     def test_the_adapter_is_kept_by_name_version_and_content(self):
         file = os.path.join(self.folder.name, "mine.gguf")
         open(file, "w").close()
