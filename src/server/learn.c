@@ -117,8 +117,9 @@ static void keep_source(const weft__api_params *params, weft__api_prompts *out)
     out->source = source.data;
 }
 
-int weft__server_learn_chat(weft__server_model *m, const char *tenant, const weft__api_prompt_model *with,
-                            weft__api_params *params, weft__api_prompts *out, weft__api_error *error)
+int weft__server_learn_chat(weft__server_model *m, const weft__server_caller *who, const char *tenant,
+                            const weft__api_prompt_model *with, weft__api_params *params, weft__api_prompts *out,
+                            weft__api_error *error)
 {
     weft_server *s = m->server;
     weft__strbuf block = {0};
@@ -135,7 +136,9 @@ int weft__server_learn_chat(weft__server_model *m, const char *tenant, const wef
     weft__strbuf_free(&block);
     const int ok = has || weft__api_prompts_chat(with, params, out, error);
     out->n_notes = has ? n : 0;
-    if (ok && s->learn && params->store) keep_source(params, out);
+    if (!ok || !s->learn || !params->store) return ok;
+    if (!who->again.body) keep_source(params, out);
+    else if (who->again.source) out->source = weft__strdup(who->again.source);
     return ok;
 }
 

@@ -188,6 +188,7 @@ void weft__server_response_hand_on(weft__server_response *g)
     g->who->again.n_done++;
     g->who->again.body = body.data;
     g->who->again.n = body.len;
+    g->who->again.source = g->prompts.source;
     weft__server_routes_chat(g->model, r, g->who);
     weft__strbuf_free(&body);
     weft__server_response_unref(g);

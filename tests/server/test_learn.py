@@ -117,6 +117,16 @@ class Learn(unittest.TestCase):
         want = [(x["id"], c["index"], c["text"] if x is b else c["message"]["content"]) for x in (a, b) for c in x["choices"]]
         self.assertEqual(self.rows("SELECT id, choice, text FROM answers ORDER BY number"), want)
 
+    def test_what_is_asked_again_is_kept_as_it_was_asked(self):
+        """A correction is one of the client's question, not of what the server adds to ask again."""
+        s = self.serve()
+        for retries in (1, 3):
+            a = self.ask(s, "[say wrong]", verify="^right$", verify_message="[pick right]" if retries == 1 else "no", retries=retries)
+            self.assertEqual(a["choices"][0]["quality"]["attempts"], retries + 1)
+            self.feedback(s, {"request_id": a["id"], "index": 0, "thumb": "up"})
+            self.assertEqual(json.loads(self.rows("SELECT source FROM answers WHERE id = ?", a["id"])[0][0]), {"messages": user("[say wrong]")})
+        self.assertEqual(self.rows("SELECT count(*) FROM answers"), [(2,)])
+
     def test_the_adapter_is_kept_by_name_version_and_content(self):
         file = os.path.join(self.folder.name, "mine.gguf")
         open(file, "w").close()
