@@ -125,7 +125,9 @@ class Learn(unittest.TestCase):
             self.assertEqual(a["choices"][0]["quality"]["attempts"], retries + 1)
             self.feedback(s, {"request_id": a["id"], "index": 0, "thumb": "up"})
             self.assertEqual(json.loads(self.rows("SELECT source FROM answers WHERE id = ?", a["id"])[0][0]), {"messages": user("[say wrong]")})
-        self.assertEqual(self.rows("SELECT count(*) FROM answers"), [(2,)])
+        a = self.ask(s, "[say wrong]", verify="^right$", verify_message="[busy]", retries=2)  # told, as asking again is refused
+        self.feedback(s, {"request_id": a["id"], "thumb": "down"})
+        self.assertEqual(self.rows("SELECT count(*) FROM answers"), [(3,)])
 
     def test_the_adapter_is_kept_by_name_version_and_content(self):
         file = os.path.join(self.folder.name, "mine.gguf")
