@@ -114,6 +114,8 @@ int weft__http_client_add(weft__http_request *r, int n, int most);
 int weft__http_is_local(const weft__http_request *r);
 /* What the record is given along; freed by the recorder. Set it before the last byte is given away. */
 void weft__http_set_note(weft__http_request *r, void *note);
+/* What the server keeps beside it, or NULL; returns what was there, NULL at first. It is NULL when it is released. */
+void *weft__http_set_beside(weft__http_request *r, void *what);
 
 /* gone(arg) is called at most once, from another thread and maybe before this returns, when the client is gone or cut
  * off before its answer is complete, not when it only sends no more and still reads (docs/http.md); drop(arg) exactly

@@ -149,7 +149,7 @@ struct weft__http_request {
     size_t n_whole, n_counted; /* counted: with the answers */
     weft__strbuf extra;        /* headers to add: name NUL value NUL ... */
     const char *content_type;
-    void *note;
+    void *note, *beside;
     void (*on_gone)(void *), (*on_drop)(void *);
     void *gone_arg;
 };

@@ -239,6 +239,15 @@ void weft__http_set_note(weft__http_request *r, void *note)
     weft__free(old);
 }
 
+void *weft__http_set_beside(weft__http_request *r, void *what)
+{
+    pthread_mutex_lock(&r->lock);
+    void *old = r->beside;
+    r->beside = what;
+    pthread_mutex_unlock(&r->lock);
+    return old;
+}
+
 void weft__http_on_gone(weft__http_request *r, void (*gone)(void *), void (*drop)(void *), void *arg)
 {
     pthread_mutex_lock(&r->lock);

@@ -117,8 +117,9 @@ static void keep_source(const weft__api_params *params, weft__api_prompts *out)
     out->source = source.data;
 }
 
-int weft__server_learn_chat(weft__server_model *m, const char *tenant, const weft__api_prompt_model *with,
-                            weft__api_params *params, weft__api_prompts *out, weft__api_error *error)
+int weft__server_learn_chat(weft__server_model *m, const weft__server_caller *who, const char *tenant,
+                            const weft__api_prompt_model *with, weft__api_params *params, weft__api_prompts *out,
+                            weft__api_error *error)
 {
     weft_server *s = m->server;
     weft__strbuf block = {0};
@@ -135,7 +136,9 @@ int weft__server_learn_chat(weft__server_model *m, const char *tenant, const wef
     weft__strbuf_free(&block);
     const int ok = has || weft__api_prompts_chat(with, params, out, error);
     out->n_notes = has ? n : 0;
-    if (ok && s->learn && params->store) keep_source(params, out);
+    if (!ok || !s->learn || !params->store) return ok;
+    if (!who->again.body) keep_source(params, out);
+    else if (who->again.source) out->source = weft__strdup(who->again.source);
     return ok;
 }
 
@@ -193,8 +196,8 @@ void weft__server_learn_answer(weft__server_choice *c)
     weft__server_response *g = c->gen;
     weft__strbuf settings = {0};
     const weft__strbuf *text = c->out->parsed ? &c->out->parsed->content : &c->out->text;
-    if (!g->learn.on || c->kept_failed || c->is_kept || c->out->status || c->out->finish == WEFT_FINISH_CANCELLED ||
-        c->out->finish == WEFT_FINISH_FAILED)
+    if (!g->learn.on || c->kept_failed || c->is_kept || c->out->status || c->out->is_left_out ||
+        c->out->finish == WEFT_FINISH_CANCELLED || c->out->finish == WEFT_FINISH_FAILED)
         return;
     c->is_kept = 1;
     int32_t *answer = weft__alloc_array(c->n_kept, sizeof *answer);
@@ -206,7 +209,8 @@ void weft__server_learn_answer(weft__server_choice *c)
     write_settings(&g->params, &settings);
     const weft__learn_record r = {.tenant = g->tenant,
                                   .id = g->answer.id,
-                                  .choice = c->out->index,
+                                  .choice =
+                                      c->out->index / (g->params.n_best > 1 ? (int)g->params.n_best : 1), /* as told */
                                   .time_ms = g->learn.began_ms,
                                   .model = g->model->name,
                                   .base = g->model->fingerprint,

@@ -13,8 +13,9 @@ typedef struct weft__server_kept_token {
 } weft__server_kept_token;
 
 /* weft__api_prompts_chat, with the tenant's corrections where there are any; and what was asked, where it is kept. */
-int weft__server_learn_chat(weft__server_model *m, const char *tenant, const weft__api_prompt_model *with,
-                            weft__api_params *params, weft__api_prompts *out, weft__api_error *error);
+int weft__server_learn_chat(weft__server_model *m, const weft__server_caller *who, const char *tenant,
+                            const weft__api_prompt_model *with, weft__api_params *params, weft__api_prompts *out,
+                            weft__api_error *error);
 /* What was asked by a prompt that is a text. */
 void weft__server_learn_text(weft__server_model *m, const weft__api_params *params, weft__api_prompts *out);
 

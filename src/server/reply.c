@@ -3,10 +3,16 @@
 #include <stdio.h>
 
 #include "server/reply.h"
+#include "server/response.h"
 
 void weft__server_reply_error(weft__http_request *r, const weft__api_error *error)
 {
     size_t n;
+    weft__server_response *failed = weft__http_set_beside(r, NULL);
+    if (failed) {
+        weft__server_response_tell_failed(failed, r);
+        return;
+    }
     char *body = weft__api_error_body(weft__api_dialect_of(weft__http_path(r)), error, &n);
     if (error->status == 401) weft__http_add_header(r, "WWW-Authenticate", "Bearer");
     if (error->status == 429 ||

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "http/http.h"
 
+/* Where an answer failed and the request is asked again, that answer instead. */
 void weft__server_reply_error(weft__http_request *r, const weft__api_error *error);
 /* Takes the text's bytes. */
 void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *body);

@@ -61,6 +61,7 @@ void weft__server_response_unref(weft__server_response *g)
     weft__server_model_release(&g->model, g->stages.ended_ns);
     weft__server_rules_release(&g->rules);
     weft__server_response_verifier_free(g);
+    if (g->r) weft__server_response_drop_failed(g->r);
     if (g->r) weft__http_release(g->r);
     weft__free(g);
 }

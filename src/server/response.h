@@ -32,8 +32,13 @@ int weft__server_response_best(weft__server_response *g);
 /* 1: its answer failed, and is not told: the request is asked again, with what the verifier says, when nobody holds g
  * any more (others flush by its request). The caller gives its share back. */
 int weft__server_response_again(weft__server_response *g);
-/* Gives the request of such a g, whose only holder the caller is, to a new response, and frees g. */
+/* Gives the request of such a g, whose only holder the caller is, to a new response, and keeps g beside it: where the
+ * new one is refused or fails, g's answer is told. */
 void weft__server_response_hand_on(weft__server_response *g);
+/* Answers r with such a g, and frees it. Any thread. */
+void weft__server_response_tell_failed(weft__server_response *g, weft__http_request *r);
+/* Frees the one that is kept beside r. */
+void weft__server_response_drop_failed(weft__http_request *r);
 
 /* ---- response_note.c ---- */
 /* Its request's note, where there is memory for it. */

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "quality/quality.h"
+#include "server/learn.h"
 #include "server/response.h"
 #include "server/routes.h"
 #include "text/regex/regex.h"
@@ -188,7 +189,29 @@ void weft__server_response_hand_on(weft__server_response *g)
     g->who->again.n_done++;
     g->who->again.body = body.data;
     g->who->again.n = body.len;
+    g->who->again.source = g->prompts.source;
+    weft__server_response_drop_failed(r); /* of the attempt before */
+    atomic_fetch_add(&g->refs, 1);        /* it may be told before this returns */
+    weft__http_set_beside(r, g);
     weft__server_routes_chat(g->model, r, g->who);
     weft__strbuf_free(&body);
     weft__server_response_unref(g);
+}
+
+void weft__server_response_tell_failed(weft__server_response *g, weft__http_request *r)
+{
+    const int has_left = weft__http_is_gone(r);
+    g->r = r;
+    for (int i = 0; i < g->answer.n_choices && !has_left; i++) weft__server_learn_answer(&g->choices[i]);
+    weft__server_response_note(g);
+    g->writer->whole(&g->answer, &g->scratch);
+    weft__server_reply_json(r, 200, &g->scratch);
+    g->r = NULL;
+    weft__server_response_unref(g);
+}
+
+void weft__server_response_drop_failed(weft__http_request *r)
+{
+    weft__server_response *g = weft__http_set_beside(r, NULL);
+    if (g) weft__server_response_unref(g);
 }

@@ -56,9 +56,10 @@ typedef struct weft__server_caller {
     struct {
         const char *body; /* [n], instead of the request's own; NULL: that */
         size_t n;
-        int n_done;      /* attempts before */
-        int64_t n_spent; /* their tokens */
-    } again;             /* by response_best.c */
+        int n_done;         /* attempts before */
+        int64_t n_spent;    /* their tokens */
+        const char *source; /* of the first, as it is kept; NULL: none */
+    } again;                /* by response_best.c */
 } weft__server_caller;
 
 weft_status weft__server_keys_add(weft__server_keys *keys, const char *key, int is_admin, weft_error *err);

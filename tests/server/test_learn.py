@@ -106,6 +106,29 @@ class Learn(unittest.TestCase):
         self.assertEqual(self.rows("SELECT count(*) FROM answers WHERE text = 'secret'"), [(0,)])
         self.assertIn('weft_learn_answers_total{what="kept"} 5', s.ask("GET", "/metrics", headers=as_("ada")).body.decode())
 
+    def test_of_several_the_one_that_is_told_is_kept(self):
+        """As the client has it, by its text and index: feedback reaches no answer that nobody saw."""
+        s = self.serve()
+        a = self.ask(s, "[pick blue|Red.|red|green]", seed=0, n_best=4)
+        b = s.post(TEXT, {"prompt": ["[pick a|b|b]", "[pick c|c|d]"], "n_best": 3, "seed": 0}, headers=as_("ada")).json
+        self.feedback(s, {"request_id": a["id"], "correction": "Yellow."})
+        self.feedback(s, {"request_id": a["id"], "index": 1, "thumb": "up"}, status=404)
+        self.feedback(s, {"request_id": b["id"], "index": 1, "thumb": "up"})
+        want = [(x["id"], c["index"], c["text"] if x is b else c["message"]["content"]) for x in (a, b) for c in x["choices"]]
+        self.assertEqual(self.rows("SELECT id, choice, text FROM answers ORDER BY number"), want)
+
+    def test_what_is_asked_again_is_kept_as_it_was_asked(self):
+        """A correction is one of the client's question, not of what the server adds to ask again."""
+        s = self.serve()
+        for retries in (1, 3):
+            a = self.ask(s, "[say wrong]", verify="^right$", verify_message="[pick right]" if retries == 1 else "no", retries=retries)
+            self.assertEqual(a["choices"][0]["quality"]["attempts"], retries + 1)
+            self.feedback(s, {"request_id": a["id"], "index": 0, "thumb": "up"})
+            self.assertEqual(json.loads(self.rows("SELECT source FROM answers WHERE id = ?", a["id"])[0][0]), {"messages": user("[say wrong]")})
+        a = self.ask(s, "[say wrong]", verify="^right$", verify_message="[busy]", retries=2)  # told, as asking again is refused
+        self.feedback(s, {"request_id": a["id"], "thumb": "down"})
+        self.assertEqual(self.rows("SELECT count(*) FROM answers"), [(3,)])
+
     def test_the_adapter_is_kept_by_name_version_and_content(self):
         file = os.path.join(self.folder.name, "mine.gguf")
         open(file, "w").close()

@@ -280,6 +280,10 @@ class OpenAI(Case):
         for retries in (0, 1, 3):
             failed = ask("[say wrong]", verify="right", retries=retries)["choices"][0]
             self.assertEqual((failed["message"]["content"], failed["quality"]["verified"], failed["quality"]["attempts"]), ("wrong", False, retries + 1))
+        # an answer that is there is told where asking again is refused, before or behind its submission, or fails
+        for message, more in (("x" * 2000, {}), ("[busy]", {}), ("[reject]", {}), ("[fail 2]", {}), ("[delay 500]", {"timeout_ms": 400})):
+            kept = ask("[say wrong]", verify="right", verify_message=message, retries=3, **more)["choices"][0]
+            self.assertEqual((kept["message"]["content"], kept["quality"]["verified"], kept["quality"]["attempts"]), ("wrong", False, 1), message)
         best = ask("[pick no|yes|no]", verify="yes", n_best=3)["choices"][0]  # votes are no match for a verifier
         self.assertEqual((best["message"]["content"], best["quality"]["votes"], best["quality"]["verified"]), ("yes", 1, True))
         said = ask("[pick a|a|b][sampler]", verify="never", verify_message="---\nout of it [say x]", retries=1, n_best=2)
