@@ -74,7 +74,7 @@ static weft_status find_number(const weft__regex *regex, weft__regex_scratch *sc
 
 static weft_status regex_one(const weft__eval_step *s, weft__regex_scratch *scratch, weft__strbuf *t, weft_error *err)
 {
-    weft__regex_groups m;
+    weft__regex_groups m = {.n = 0};
     int is_there, from = 1, which = -1;
     weft_status st = find_number(s->regex, scratch, t, s->number, &m, &is_there, err);
     if (st) return st;
