@@ -62,6 +62,7 @@ typedef struct weft__learn_job {
     const char *tenant; /* of VERSION to FORGET */
     void *result;       /* told, totals; NULL: none */
     int64_t number;     /* a memory's, or a tenant's: given or found */
+    int makes;          /* of TENANT */
 } weft__learn_job;
 
 struct weft__learn_store {
@@ -99,6 +100,8 @@ struct weft__learn_store {
 
 /* Waits until the writer has done it, and returns how that ended. */
 weft_status weft__learn_await(weft__learn_store *s, weft__learn_job *job, weft_error *err);
+/* Was the tenant forgotten since? Then what began at that time brings nothing. With the store's lock. */
+int weft__learn_is_forgotten(const weft__learn_store *s, const char *tenant, int64_t time_ms);
 /* Now, Unix time. */
 int64_t weft__learn_now_ms(void);
 

@@ -236,13 +236,12 @@ static size_t room_of(const weft__learn_record *r)
     return n;
 }
 
-/* Of the tenant it was told to forget everything since the request began. With the lock. */
-static int is_forgotten(const weft__learn_store *s, const weft__learn_record *r)
+int weft__learn_is_forgotten(const weft__learn_store *s, const char *tenant, int64_t time_ms)
 {
-    const uint64_t name = weft__hash(r->tenant, strlen(r->tenant));
+    const uint64_t name = weft__hash(tenant, strlen(tenant));
     const size_t n = s->n_forgotten < WEFT__LEARN_FORGOTTEN ? s->n_forgotten : WEFT__LEARN_FORGOTTEN;
     for (size_t i = 0; i < n; i++)
-        if (s->forgotten[i].name == name && r->time_ms <= s->forgotten[i].time_ms) return 1;
+        if (s->forgotten[i].name == name && time_ms <= s->forgotten[i].time_ms) return 1;
     return 0;
 }
 
@@ -270,7 +269,7 @@ int weft__learn_put(weft__learn_store *s, const weft__learn_record *r)
         own->source = copy_text(&c, r->source);
     }
     pthread_mutex_lock(&s->lock);
-    const int ok = job && !is_forgotten(s, r) && enqueue(s, job);
+    const int ok = job && !weft__learn_is_forgotten(s, r->tenant, r->time_ms) && enqueue(s, job);
     if (!ok) s->health.n_lost++;
     pthread_mutex_unlock(&s->lock);
     if (!ok) weft__free(job);

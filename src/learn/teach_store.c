@@ -60,7 +60,7 @@ static weft_status tenant_of(weft__teach_store *t, const char *tenant, store_ten
     pthread_mutex_lock(&t->lock);
     *out = known(t, tenant);
     pthread_mutex_unlock(&t->lock);
-    if (*out || (st = weft__learn_tenant_dir(t->store, tenant, &folder, err))) {
+    if (*out || (st = weft__learn_tenant_dir(t->store, tenant, 0, &folder, err))) {
         weft__strbuf_free(&folder);
         return st;
     }
