@@ -7,7 +7,7 @@
 
 #include "learn/parts.h"
 
-enum { VERSION = 1, APPLICATION = 0x57454654 /* "WEFT" */, PATIENCE_MS = 5000 };
+enum { VERSION = 1, APPLICATION = 0x57454654 /* "WEFT" */ };
 
 /* `told`: something was said of it. Bytes are counted where rows come and go. `place`: in the witness log. A column
  * `tenant` makes its rows the tenant's (store.h). */
@@ -175,7 +175,7 @@ weft_status weft__learn_db_open(const char *dir, int looks, weft__learn_sync syn
     if (fd >= 0) close(fd);
     const int rc = st ? 0 : sqlite3_open_v2(path.data, out, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc) st = weft__learn_db_fault(*out, rc, err);
-    if (!st) sqlite3_busy_timeout(*out, PATIENCE_MS);
+    if (!st) sqlite3_busy_timeout(*out, WEFT__LEARN_PATIENCE_MS);
     if (!st) st = weft__learn_db_run(*out, "PRAGMA journal_mode = WAL; PRAGMA secure_delete = ON", err);
     if (!st)
         st = weft__learn_db_run(

@@ -9,7 +9,7 @@
 
 #include "learn/store.h"
 
-enum { WEFT__LEARN_SALT = 32, WEFT__LEARN_FORGOTTEN = 1024 };
+enum { WEFT__LEARN_SALT = 32, WEFT__LEARN_FORGOTTEN = 1024, WEFT__LEARN_PATIENCE_MS = 5000 /* with other processes */ };
 
 /* ---- db.c: SQLite as this room uses it. A connection has one user at a time ---- */
 
@@ -80,6 +80,7 @@ struct weft__learn_store {
     uint64_t next_place; /* of the next entry in the witness log */
     uint64_t expired_ns; /* when old records were last looked for */
     int is_unfinished;   /* a forgetting */
+    uint64_t tried_ns;   /* when the rest of it was last tried */
     pthread_t thread;
     int has_thread;
 

@@ -16,7 +16,7 @@
 #include "base/thread.h"
 #include "learn/parts.h"
 
-enum { EVENTS_PER_HOUR = 600 };
+enum { EVENTS_PER_HOUR = 600, RETRY_S = 60 /* what a forgetting left to do */ };
 
 int64_t weft__learn_now_ms(void)
 {
@@ -138,7 +138,9 @@ static void batch_end(weft__learn_store *s, weft__learn_job *batch)
 static void work(weft__learn_store *s, weft__learn_job *batch)
 {
     weft_error err = {0};
-    if (s->is_unfinished && batch->kind != WEFT__LEARN_JOB_FORGET) weft__learn_forget_rest(s, NULL);
+    if (s->is_unfinished && batch->kind != WEFT__LEARN_JOB_FORGET &&
+        weft__clock_ns() - s->tried_ns >= RETRY_S * 1000000000ull)
+        weft__learn_forget_rest(s, NULL);
     if (batch->kind == WEFT__LEARN_JOB_FORGET) batch->status = weft__learn_forget_all(s, batch, &batch->error);
     else write_batch(s, batch);
     for (weft__learn_job *j = batch; j && !err.status; j = j->next)
@@ -330,6 +332,7 @@ static weft_status begin_writing(weft__learn_store *s, weft_error *err)
     s->next_place = weft__learn_witness_size(s->witness) + (uint64_t)n;
     s->is_unfinished = 1;
     st = weft__learn_forget_rest(s, err);
+    if (st == WEFT_BUSY) st = WEFT_OK; /* later */
     if (!st) st = weft__learn_witness_move(s, err);
     if (st) return st;
     const int rc = weft__thread_start(&s->thread, writer, s);

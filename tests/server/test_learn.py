@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 from servers import CHAT, FAKE, LLAMA, TEXT, Server, user, wait_until
@@ -237,6 +238,25 @@ class Learn(unittest.TestCase):
         self.assertEqual(self.ask(s, "[say Still here]")["choices"][0]["message"]["content"], "Still here")
         self.stop(s)
         self.weft("log", "verify", self.dir)
+
+    def test_a_reader_of_another_process_stalls_nobody(self):
+        s = self.serve()
+        for who in KEYS:
+            a = self.ask(s, "[say Xylophone %s]" % who, who=who)
+            self.feedback(s, {"request_id": a["id"], "thumb": "up"}, who=who)
+        reader = sqlite3.connect(os.path.join(self.dir, "learn.db"), isolation_level=None)
+        self.addCleanup(reader.close)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM answers").fetchall()
+        began = time.monotonic()
+        self.assertEqual(s.post("/v1/learn/forget", {}, headers=as_("ada")).status, 429)
+        for i in range(3):
+            a = self.ask(s, "[say One]", who="bob")
+            self.feedback(s, {"request_id": a["id"], "thumb": "up"}, who="bob")
+        self.assertLess(time.monotonic() - began, 4)  # SQLite waits for 5 s
+        reader.execute("COMMIT")
+        self.assertEqual(s.post("/v1/learn/forget", {}, headers=as_("ada")).status, 200)
+        self.assertEqual(files_with(self.dir, "Xylophone ada"), [])
 
     def test_a_full_disk_costs_no_answer(self):
         s = self.serve()
