@@ -220,6 +220,21 @@ class Learn(unittest.TestCase):
         self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "thumb": "up"}).status, 404)
         self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "thumb": "up", "user": "ada"}).status, 200)
 
+    def test_without_keys_and_user_all_are_one_tenant(self):
+        s = self.serve(keys=False)
+        a = s.post(CHAT, {"messages": user("Who?")}).json
+        s.post(CHAT, {"messages": user("[say One]"), "user": "ada"})
+        self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "correction": "[say Two]"}).status, 200)
+        b = s.post(CHAT, {"messages": user("Who is it?"), "store": False}).json
+        self.assertEqual(b["choices"][0]["message"]["content"], "Two")
+        self.stop(s)
+        nobody = ("--tenant", "(no key)")
+        self.assertIn("(no key)  ", self.weft("learn", "status", self.dir).stdout)
+        self.assertIn("correction", self.weft("learn", "history", self.dir, *nobody).stdout)
+        self.assertIn('"[say Two]"', self.weft("learn", "export", self.dir, *nobody).stdout)
+        self.assertIn("forgotten: 1 answers", self.weft("learn", "forget", self.dir, *nobody).stdout)
+        self.assertNotIn("(no key)", self.weft("learn", "status", self.dir).stdout)
+
     def test_forget(self):
         s = self.serve("--admin-key", "root-secret-key")
         for who in KEYS:
