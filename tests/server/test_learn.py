@@ -236,15 +236,17 @@ class Learn(unittest.TestCase):
         self.assertNotIn("(no key)", self.weft("learn", "status", self.dir).stdout)
 
     def test_forget(self):
-        s = self.serve("--admin-key", "root-secret-key")
+        s, ids = self.serve("--admin-key", "root-secret-key"), {}
         for who in KEYS:
             a = self.ask(s, "[say Xylophone %s]" % who, who=who)
+            ids[who] = a["id"]
             self.feedback(s, {"request_id": a["id"], "edit": "Xylophone %s, rather" % who}, who=who)
         self.assertTrue(files_with(self.dir, "Xylophone ada"))
         self.assertEqual(s.post("/v1/learn/forget", {"tenant": "key-x"}, headers=as_("ada")).status, 403)
         self.assertEqual(s.post("/v1/learn/forget", {}, headers=as_("ada")).json, {
             "object": "deletion", "answers": 1, "events": 1, "memories": 0, "versions": 0})
         self.assertEqual(files_with(self.dir, "Xylophone ada"), [])
+        self.assertEqual(files_with(self.dir, ids["ada"]), ["entries.jsonl"])  # as the howto says
         self.assertTrue(files_with(self.dir, "Xylophone bob"))
         self.assertEqual(s.post("/v1/learn/forget", {}, headers=as_("ada")).status, 404)
         self.assertEqual(s.post("/v1/learn/forget", {"tenant": self.rows("SELECT name FROM tenants")[0][0]},
