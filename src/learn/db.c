@@ -58,7 +58,9 @@ weft_status weft__learn_db_fault(sqlite3 *db, int rc, weft_error *err)
                            : kind == SQLITE_CONSTRAINT                       ? WEFT_EXISTS
                            : kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB ? WEFT_FORMAT
                                                                              : WEFT_IO;
-    return weft_fail(err, st, "learn.db: %s", db ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+    const char *path = db ? sqlite3_db_filename(db, "main") : NULL;
+    return weft_fail(err, st, "%s: %s", path && *path ? path : "learn.db",
+                     db ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
 }
 
 weft_status weft__learn_db_run(sqlite3 *db, const char *sql, weft_error *err)

@@ -282,7 +282,8 @@ class Learn(unittest.TestCase):
         resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
         a = self.ask(s, "[say while it is full]")
         self.assertEqual(a["choices"][0]["message"]["content"], "while it is full")
-        self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "thumb": "up"}, headers=as_("ada")).status, 503)
+        said = self.feedback(s, {"request_id": a["id"], "thumb": "up"}, status=503)["error"]["message"]
+        self.assertIn(os.path.join(self.dir, "learn.db"), said)
         resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         b = self.ask(s, "[say after]")
         self.feedback(s, {"request_id": b["id"], "thumb": "up"})
