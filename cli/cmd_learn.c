@@ -61,6 +61,7 @@ static weft__learn_store *open_given(const command_spec *spec, int argc, char **
         *rc = *rc < 0 ? EXIT_DONE : *rc;
         return NULL;
     }
+    tenant = learn_tenant_named(tenant);
     weft__learn_open(&(weft__learn_options){.dir = argv[first], .read_only = !writes}, &s, err);
     if (!s) *rc = report(spec->name, err);
     return s;
@@ -115,7 +116,7 @@ static void print_totals(const char *name, const weft__learn_totals *t)
     weft__strbuf quoted = {0};
     if (!as_json) {
         printf("%-24s %9" PRId64 " %9" PRId64 " %8" PRId64 " %8" PRId64 " %9.1f  %16s  %16s\n",
-               *name ? name : "(no key)", t->n_answers, t->n_events, t->n_memories, t->n_versions,
+               *name ? name : LEARN_NO_KEY, t->n_answers, t->n_events, t->n_memories, t->n_versions,
                (double)t->bytes / 1e6, time_text(t->first_ms, first), time_text(t->last_ms, last));
         return;
     }

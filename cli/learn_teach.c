@@ -30,6 +30,11 @@ static void told(void *arg, const weft__version_row *row)
     fflush(stdout);
 }
 
+const char *learn_tenant_named(const char *given)
+{
+    return given && !strcmp(given, LEARN_NO_KEY) ? "" : given;
+}
+
 static int teach(int argc, char **argv, const char *kind, int what, const char *about, const char *example)
 {
     const char *tenant = NULL;
@@ -46,7 +51,7 @@ static int teach(int argc, char **argv, const char *kind, int what, const char *
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     const weft__teach_offline o = {.model = argv[first],
                                    .dir = argv[first + 1],
-                                   .tenant = tenant,
+                                   .tenant = learn_tenant_named(tenant),
                                    .what = what,
                                    .n_threads = threads,
                                    .told = told,
@@ -104,7 +109,8 @@ int learn_rollback(int argc, char **argv)
         fprintf(stderr, "weft learn rollback: --tenant is missing\n");
         return EXIT_USAGE;
     }
-    if (weft__teach_offline_roll_back(argv[first], tenant, to, &now, &err)) return report("learn rollback", &err);
+    if (weft__teach_offline_roll_back(argv[first], learn_tenant_named(tenant), to, &now, &err))
+        return report("learn rollback", &err);
     if (now) printf("version %" PRId64 " is the current one\n", now);
     else printf("the base alone answers\n");
     return EXIT_DONE;

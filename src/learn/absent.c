@@ -76,9 +76,10 @@ weft_status weft__learn_versions(weft__learn_store *store, const char *tenant, c
     return none(err);
 }
 
-weft_status weft__learn_tenant_dir(weft__learn_store *store, const char *tenant, weft__strbuf *out, weft_error *err)
+weft_status weft__learn_tenant_dir(weft__learn_store *store, const char *tenant, int makes, weft__strbuf *out,
+                                   weft_error *err)
 {
-    (void)store, (void)tenant, (void)out;
+    (void)store, (void)tenant, (void)makes, (void)out;
     return none(err);
 }
 

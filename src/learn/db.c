@@ -7,7 +7,7 @@
 
 #include "learn/parts.h"
 
-enum { VERSION = 1, APPLICATION = 0x57454654 /* "WEFT" */, PATIENCE_MS = 5000 };
+enum { VERSION = 1, APPLICATION = 0x57454654 /* "WEFT" */ };
 
 /* `told`: something was said of it. Bytes are counted where rows come and go. `place`: in the witness log. A column
  * `tenant` makes its rows the tenant's (store.h). */
@@ -58,7 +58,9 @@ weft_status weft__learn_db_fault(sqlite3 *db, int rc, weft_error *err)
                            : kind == SQLITE_CONSTRAINT                       ? WEFT_EXISTS
                            : kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB ? WEFT_FORMAT
                                                                              : WEFT_IO;
-    return weft_fail(err, st, "learn.db: %s", db ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+    const char *path = db ? sqlite3_db_filename(db, "main") : NULL;
+    return weft_fail(err, st, "%s: %s", path && *path ? path : "learn.db",
+                     db ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
 }
 
 weft_status weft__learn_db_run(sqlite3 *db, const char *sql, weft_error *err)
@@ -175,7 +177,7 @@ weft_status weft__learn_db_open(const char *dir, int looks, weft__learn_sync syn
     if (fd >= 0) close(fd);
     const int rc = st ? 0 : sqlite3_open_v2(path.data, out, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc) st = weft__learn_db_fault(*out, rc, err);
-    if (!st) sqlite3_busy_timeout(*out, PATIENCE_MS);
+    if (!st) sqlite3_busy_timeout(*out, WEFT__LEARN_PATIENCE_MS);
     if (!st) st = weft__learn_db_run(*out, "PRAGMA journal_mode = WAL; PRAGMA secure_delete = ON", err);
     if (!st)
         st = weft__learn_db_run(

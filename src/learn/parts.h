@@ -9,7 +9,7 @@
 
 #include "learn/store.h"
 
-enum { WEFT__LEARN_SALT = 32, WEFT__LEARN_FORGOTTEN = 1024 };
+enum { WEFT__LEARN_SALT = 32, WEFT__LEARN_FORGOTTEN = 1024, WEFT__LEARN_PATIENCE_MS = 5000 /* with other processes */ };
 
 /* ---- db.c: SQLite as this room uses it. A connection has one user at a time ---- */
 
@@ -62,6 +62,7 @@ typedef struct weft__learn_job {
     const char *tenant; /* of VERSION to FORGET */
     void *result;       /* told, totals; NULL: none */
     int64_t number;     /* a memory's, or a tenant's: given or found */
+    int makes;          /* of TENANT */
 } weft__learn_job;
 
 struct weft__learn_store {
@@ -79,6 +80,7 @@ struct weft__learn_store {
     uint64_t next_place; /* of the next entry in the witness log */
     uint64_t expired_ns; /* when old records were last looked for */
     int is_unfinished;   /* a forgetting */
+    uint64_t tried_ns;   /* when the rest of it was last tried */
     pthread_t thread;
     int has_thread;
 
@@ -99,6 +101,8 @@ struct weft__learn_store {
 
 /* Waits until the writer has done it, and returns how that ended. */
 weft_status weft__learn_await(weft__learn_store *s, weft__learn_job *job, weft_error *err);
+/* Was the tenant forgotten since? Then what began at that time brings nothing. With the store's lock. */
+int weft__learn_is_forgotten(const weft__learn_store *s, const char *tenant, int64_t time_ms);
 /* Now, Unix time. */
 int64_t weft__learn_now_ms(void);
 

@@ -16,7 +16,7 @@
 #include "base/thread.h"
 #include "learn/parts.h"
 
-enum { EVENTS_PER_HOUR = 600 };
+enum { EVENTS_PER_HOUR = 600, RETRY_S = 60 /* what a forgetting left to do */ };
 
 int64_t weft__learn_now_ms(void)
 {
@@ -138,7 +138,9 @@ static void batch_end(weft__learn_store *s, weft__learn_job *batch)
 static void work(weft__learn_store *s, weft__learn_job *batch)
 {
     weft_error err = {0};
-    if (s->is_unfinished && batch->kind != WEFT__LEARN_JOB_FORGET) weft__learn_forget_rest(s, NULL);
+    if (s->is_unfinished && batch->kind != WEFT__LEARN_JOB_FORGET &&
+        weft__clock_ns() - s->tried_ns >= RETRY_S * 1000000000ull)
+        weft__learn_forget_rest(s, NULL);
     if (batch->kind == WEFT__LEARN_JOB_FORGET) batch->status = weft__learn_forget_all(s, batch, &batch->error);
     else write_batch(s, batch);
     for (weft__learn_job *j = batch; j && !err.status; j = j->next)
@@ -236,13 +238,12 @@ static size_t room_of(const weft__learn_record *r)
     return n;
 }
 
-/* Of the tenant it was told to forget everything since the request began. With the lock. */
-static int is_forgotten(const weft__learn_store *s, const weft__learn_record *r)
+int weft__learn_is_forgotten(const weft__learn_store *s, const char *tenant, int64_t time_ms)
 {
-    const uint64_t name = weft__hash(r->tenant, strlen(r->tenant));
+    const uint64_t name = weft__hash(tenant, strlen(tenant));
     const size_t n = s->n_forgotten < WEFT__LEARN_FORGOTTEN ? s->n_forgotten : WEFT__LEARN_FORGOTTEN;
     for (size_t i = 0; i < n; i++)
-        if (s->forgotten[i].name == name && r->time_ms <= s->forgotten[i].time_ms) return 1;
+        if (s->forgotten[i].name == name && time_ms <= s->forgotten[i].time_ms) return 1;
     return 0;
 }
 
@@ -270,7 +271,7 @@ int weft__learn_put(weft__learn_store *s, const weft__learn_record *r)
         own->source = copy_text(&c, r->source);
     }
     pthread_mutex_lock(&s->lock);
-    const int ok = job && !is_forgotten(s, r) && enqueue(s, job);
+    const int ok = job && !weft__learn_is_forgotten(s, r->tenant, r->time_ms) && enqueue(s, job);
     if (!ok) s->health.n_lost++;
     pthread_mutex_unlock(&s->lock);
     if (!ok) weft__free(job);
@@ -331,6 +332,7 @@ static weft_status begin_writing(weft__learn_store *s, weft_error *err)
     s->next_place = weft__learn_witness_size(s->witness) + (uint64_t)n;
     s->is_unfinished = 1;
     st = weft__learn_forget_rest(s, err);
+    if (st == WEFT_BUSY) st = WEFT_OK; /* later */
     if (!st) st = weft__learn_witness_move(s, err);
     if (st) return st;
     const int rc = weft__thread_start(&s->thread, writer, s);

@@ -185,14 +185,17 @@ typedef struct weft__learn_version {
     int64_t number; /* of the row: filled when it is read */
 } weft__learn_version;
 
-/* When the writer has committed it, and the witness log has it. WEFT_BUSY, WEFT_IO, WEFT_NO_MEMORY. */
+/* When the writer has committed it, and the witness log has it. WEFT_NOT_FOUND: nothing is kept of the tenant (it may
+ * have been forgotten meanwhile); WEFT_BUSY, WEFT_IO, WEFT_NO_MEMORY. */
 weft_status weft__learn_put_version(weft__learn_store *store, const weft__learn_version *version, weft_error *err);
 /* In the order in which they were put. adapter NULL: all. As weft__learn_events. */
 weft_status weft__learn_versions(weft__learn_store *store, const char *tenant, const char *adapter,
                                  int (*fn)(void *arg, const weft__learn_version *v), void *arg, weft_error *err);
 /* DIR/tenants/<number>, made where it is not there (mode 0700): for files of the tenant, which go with it. The name
- * does not tell whose it is. WEFT_IO, WEFT_BUSY, WEFT_NO_MEMORY. */
-weft_status weft__learn_tenant_dir(weft__learn_store *store, const char *tenant, weft__strbuf *out, weft_error *err);
+ * does not tell whose it is. makes: the tenant is one from now on; else, where nothing is kept of it, WEFT_NOT_FOUND.
+ * WEFT_IO, WEFT_BUSY, WEFT_NO_MEMORY. */
+weft_status weft__learn_tenant_dir(weft__learn_store *store, const char *tenant, int makes, weft__strbuf *out,
+                                   weft_error *err);
 
 /* ---- memories: what is to be known of a tenant's world ---- */
 
@@ -207,8 +210,8 @@ typedef struct weft__learn_memory {
     int64_t uses, wins, losses;
 } weft__learn_memory;
 
-/* Adds one, or with a number changes that of this tenant. *number: its own. WEFT_NOT_FOUND, WEFT_BUSY, WEFT_IO,
- * WEFT_NO_MEMORY. */
+/* Adds one, or with a number changes that of this tenant. *number: its own. WEFT_NOT_FOUND: there is none of that
+ * number, or the tenant was forgotten since time_ms; WEFT_BUSY, WEFT_IO, WEFT_NO_MEMORY. */
 weft_status weft__learn_put_memory(weft__learn_store *store, const weft__learn_memory *memory, int64_t *number,
                                    weft_error *err);
 /* WEFT_NOT_FOUND, WEFT_BUSY, WEFT_IO. */

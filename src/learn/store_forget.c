@@ -2,14 +2,15 @@
 /* store_forget.c: all of a tenant goes (store.h). The writer's thread, outside of a transaction.
  *
  * Rows go in one transaction, which also notes that there is more to do: the folder, the copies of old pages in the
- * WAL, and pages that the database no longer uses. What a kill or a reader interrupts goes on with the next batch,
- * or when the store is opened again. */
+ * WAL, and pages that the database no longer uses. What a kill or a reader interrupts goes on with a batch a minute
+ * later, with the next forgetting, or when the store is opened again. */
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "learn/parts.h"
 
@@ -57,13 +58,15 @@ static weft_status remove_folder(weft__learn_store *s, int64_t tenant, weft_erro
     return st;
 }
 
-/* The WAL has no bytes then, or a reader of another process is in the way. */
+/* The WAL has no bytes then, or a reader of another process is in the way. Not waited for: chats need the reader. */
 static weft_status empty_wal(weft__learn_store *s, weft_error *err)
 {
     int n_log = 0, n_done = 0;
+    sqlite3_busy_timeout(s->db, 0);
     if (s->reader) pthread_mutex_lock(&s->read_lock);
     const int rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, &n_log, &n_done);
     if (s->reader) pthread_mutex_unlock(&s->read_lock);
+    sqlite3_busy_timeout(s->db, WEFT__LEARN_PATIENCE_MS);
     if ((rc & 0xff) == SQLITE_BUSY || (!rc && n_log > 0))
         return weft_fail(err, WEFT_BUSY, "another process reads the store and keeps old pages: try again");
     return rc ? weft__learn_db_fault(s->db, rc, err) : WEFT_OK;
@@ -73,6 +76,7 @@ weft_status weft__learn_forget_rest(weft__learn_store *s, weft_error *err)
 {
     int64_t tenant;
     weft_status st = WEFT_OK;
+    s->tried_ns = weft__clock_ns();
     for (;;) {
         st = weft__learn_db_number(s->db, 0, &tenant, err, "SELECT number FROM forgetting LIMIT 1", "");
         if (st || !tenant) break;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store_read.c: what is read of the store, on a connection of its own, and what is asked of the writer (store.h). */
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "learn/parts.h"
 
@@ -36,21 +34,14 @@ weft_status weft__learn_drop_memory(weft__learn_store *s, const char *tenant, in
     return weft__learn_await(s, &job, err);
 }
 
-weft_status weft__learn_tenant_dir(weft__learn_store *s, const char *tenant, weft__strbuf *out, weft_error *err)
+weft_status weft__learn_tenant_dir(weft__learn_store *s, const char *tenant, int makes, weft__strbuf *out,
+                                   weft_error *err)
 {
-    weft__learn_job job = {.kind = WEFT__LEARN_JOB_TENANT, .tenant = tenant};
+    weft__learn_job job = {.kind = WEFT__LEARN_JOB_TENANT, .tenant = tenant, .makes = makes};
     weft_status st = weft__learn_await(s, &job, err);
-    const size_t from = out->len;
     if (st) return st;
-    weft__strbuf_printf(out, "%s/tenants", s->dir);
-    if (out->failed) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a path");
-    if (mkdir(out->data + from, 0700) && errno != EEXIST)
-        return weft_fail(err, WEFT_IO, "%s: %s", out->data + from, strerror(errno));
-    weft__strbuf_printf(out, "/%lld", (long long)job.number);
-    if (out->failed) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a path");
-    if (mkdir(out->data + from, 0700) && errno != EEXIST)
-        return weft_fail(err, WEFT_IO, "%s: %s", out->data + from, strerror(errno));
-    return WEFT_OK;
+    weft__strbuf_printf(out, "%s/tenants/%lld", s->dir, (long long)job.number);
+    return out->failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for a path") : WEFT_OK;
 }
 
 /* ---- answers and events ---- */

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store_write.c: what comes into the store, and what goes for want of room or for its age (parts.h). The writer's
  * thread, in a transaction. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -193,11 +195,34 @@ static weft_status write_feedback(weft__learn_store *s, const weft__learn_feedba
 
 /* ---- the rest ---- */
 
+/* By the writer, so that a forgetting finds it. */
+static weft_status make_folder(weft__learn_store *s, int64_t tenant, weft_error *err)
+{
+    weft__strbuf path = {0};
+    weft_status st = WEFT_OK;
+    weft__strbuf_printf(&path, "%s/tenants", s->dir);
+    for (int i = 0; i < 2 && !st; i++) {
+        if (i) weft__strbuf_printf(&path, "/%" PRId64, tenant);
+        if (path.failed) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a path");
+        else if (mkdir(path.data, 0700) && errno != EEXIST)
+            st = weft_fail(err, WEFT_IO, "%s: %s", path.data, strerror(errno));
+    }
+    weft__strbuf_free(&path);
+    return st;
+}
+
+static weft_status write_tenant(weft__learn_store *s, weft__learn_job *job, weft_error *err)
+{
+    unsigned char salt[WEFT__LEARN_SALT];
+    const weft_status st = weft__learn_tenant(s->db, job->tenant, job->makes, &job->number, salt, err);
+    return st ? st : make_folder(s, job->number, err);
+}
+
 static weft_status write_version(weft__learn_store *s, const weft__learn_version *v, weft_error *err)
 {
     unsigned char salt[WEFT__LEARN_SALT] = {0};
     int64_t tenant;
-    weft_status st = weft__learn_tenant(s->db, v->tenant, 1, &tenant, salt, err);
+    weft_status st = weft__learn_tenant(s->db, v->tenant, 0, &tenant, salt, err);
     if (!st)
         st = weft__learn_db_do(s->db, err,
                                "INSERT INTO versions(tenant, adapter, version, what, content, parent, path,"
@@ -212,8 +237,13 @@ static weft_status write_memory(weft__learn_store *s, const weft__learn_memory *
 {
     unsigned char salt[WEFT__LEARN_SALT] = {0};
     int64_t tenant;
-    weft_status st = weft__learn_tenant(s->db, m->tenant, 1, &tenant, salt, err);
+    pthread_mutex_lock(&s->lock);
+    const int is_late = weft__learn_is_forgotten(s, m->tenant, m->time_ms);
+    pthread_mutex_unlock(&s->lock);
+    if (!m->number && is_late) return weft_fail(err, WEFT_NOT_FOUND, "all of the tenant was forgotten meanwhile");
+    weft_status st = weft__learn_tenant(s->db, m->tenant, !m->number, &tenant, salt, err);
     *number = m->number;
+    if (st == WEFT_NOT_FOUND) return weft_fail(err, st, "there is no memory %" PRId64, m->number);
     if (!st && !m->number) {
         st = weft__learn_db_do(s->db, err,
                                "INSERT INTO memories(tenant, kind, key, text, source, time, valid_from, valid_to, uses,"
@@ -248,14 +278,13 @@ static weft_status drop_memory(weft__learn_store *s, const weft__learn_job *job,
 
 weft_status weft__learn_write(weft__learn_store *s, weft__learn_job *job, weft_error *err)
 {
-    unsigned char salt[WEFT__LEARN_SALT];
     switch (job->kind) {
     case WEFT__LEARN_JOB_RECORD: return write_record(s, job->given, err);
     case WEFT__LEARN_JOB_TELL: return write_feedback(s, job->given, job->result, err);
     case WEFT__LEARN_JOB_VERSION: return write_version(s, job->given, err);
     case WEFT__LEARN_JOB_MEMORY: return write_memory(s, job->given, &job->number, err);
     case WEFT__LEARN_JOB_DROP: return drop_memory(s, job, err);
-    case WEFT__LEARN_JOB_TENANT: return weft__learn_tenant(s->db, job->tenant, 1, &job->number, salt, err);
+    case WEFT__LEARN_JOB_TENANT: return write_tenant(s, job, err);
     case WEFT__LEARN_JOB_FORGET:
     case WEFT__LEARN_JOB_NOTHING: break;
     }

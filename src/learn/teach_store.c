@@ -25,7 +25,8 @@ struct weft__teach_store {
     weft__learn_store *store;
     weft__teach_store_params own;
     weft__teach_loop_params p; /* of it */
-    char only[WEFT__LEARN_TENANT];
+    int has_only;
+    char only[WEFT__LEARN_TENANT]; /* "" is the tenant without a key */
     weft__teach_loop *loop;
     pthread_t thread;
     int has_thread;
@@ -60,7 +61,7 @@ static weft_status tenant_of(weft__teach_store *t, const char *tenant, store_ten
     pthread_mutex_lock(&t->lock);
     *out = known(t, tenant);
     pthread_mutex_unlock(&t->lock);
-    if (*out || (st = weft__learn_tenant_dir(t->store, tenant, &folder, err))) {
+    if (*out || (st = weft__learn_tenant_dir(t->store, tenant, 0, &folder, err))) {
         weft__strbuf_free(&folder);
         return st;
     }
@@ -259,7 +260,7 @@ static weft_status each_tenant(weft__teach_store *t, weft_status (*fn)(weft__tea
     store_names names = {0};
     weft_status st = weft__learn_tenants(t->store, take_name, &names, err);
     for (size_t i = 0; !st && i < names.n; i++)
-        if (!*t->only || !strcmp(t->only, names.name[i])) st = fn(t, names.name[i], err);
+        if (!t->has_only || !strcmp(t->only, names.name[i])) st = fn(t, names.name[i], err);
     weft__free(names.name);
     return st;
 }
@@ -383,6 +384,7 @@ weft_status weft__teach_store_new(weft__learn_store *store, const weft__teach_st
     t->store = store;
     t->own = *params;
     t->p = params->loop;
+    t->has_only = params->only != NULL;
     if (params->only) snprintf(t->only, sizeof t->only, "%s", params->only);
     t->n_woken = !params->looks_only; /* what is there already is read */
     pthread_mutex_init(&t->lock, NULL);

@@ -222,8 +222,8 @@ static void drop_oldest_tenant(weft__route_book *b)
     drop_tenant(b, oldest);
 }
 
-/* NULL: no memory, or the name is too long. */
-static book_tenant *tenant_of(weft__route_book *b, const char *name)
+/* NULL: no memory, or the name is too long, or (makes 0) it has no log. */
+static book_tenant *tenant_of(weft__route_book *b, const char *name, int makes)
 {
     char path[1024];
     book_tenant *t = *place_by_name(b, name);
@@ -231,10 +231,11 @@ static book_tenant *tenant_of(weft__route_book *b, const char *name)
         if (t) t->used = ++b->uses;
         return t;
     }
+    const int has_path = b->path && b->path(b->path_arg, name, makes, path, sizeof path);
+    if (b->path && !has_path && !makes) return NULL;
     drop_oldest_tenant(b);
     if (!(t = weft__alloc_zero(1, sizeof *t))) return NULL;
     snprintf(t->name, sizeof t->name, "%s", name);
-    const int has_path = b->path && b->path(b->path_arg, name, path, sizeof path);
     if (weft__route_new(&b->params, &t->route, NULL) || (has_path && !(t->path = weft__strdup(path)))) {
         tenant_free(t);
         return NULL;
@@ -255,7 +256,7 @@ void weft__route_book_choose(weft__route_book *b, const char *tenant, const char
     const uint32_t there = allowed & (uint32_t)((1u << b->params.n_arms) - 1);
     *out = (weft__route_choice){.arm = there ? __builtin_ctz(there) : 0, .propensity = 1};
     pthread_mutex_lock(&b->lock);
-    book_tenant *t = tenant_of(b, tenant);
+    book_tenant *t = tenant_of(b, tenant, 1);
     if (t) {
         weft__route_choose(t->route, x, allowed, out);
         if (keep_answer(t, id, out->arm, x)) {
@@ -275,7 +276,7 @@ int weft__route_book_reward(weft__route_book *b, const char *tenant, const char 
 {
     weft__route_line line = {.is_reward = 1, .reward = reward < 0 ? 0 : reward > 1 ? 1 : reward};
     pthread_mutex_lock(&b->lock);
-    book_tenant *t = tenant_of(b, tenant);
+    book_tenant *t = tenant_of(b, tenant, 0);
     const book_answer *a = t ? answer_of(t, id) : NULL;
     const int is_new = a && !a->is_rewarded, known = a && take_reward(t, id, line.reward);
     if (known && is_new) {

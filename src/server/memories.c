@@ -23,7 +23,7 @@ static int64_t unix_ms(void)
 weft_status weft__server_memories_begin(weft_server *s, weft_error *err)
 {
     if (s->learn) return weft__memory_new(s->learn, &s->memories, err);
-    return weft_fail(err, WEFT_ARGUMENT, "memories are kept in the folder to learn in, and there is none");
+    return weft_fail(err, WEFT_ARGUMENT, "memories are kept in the folder of --learn DIR, and there is none");
 }
 
 void weft__server_memories_end(weft_server *s)
@@ -110,6 +110,7 @@ static int set_of_status(weft__api_error *error, weft_status st, const char *mes
 {
     weft__api_error_of(error, st, message);
     if (st == WEFT_NOT_FOUND) error->status = 404;
+    if (st == WEFT_IO) error->status = 503;
     return 0;
 }
 

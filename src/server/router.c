@@ -70,11 +70,11 @@ static weft_status read_arms(weft_server *s, const weft_server_params *p, weft__
 }
 
 /* A router's log goes with all else that is kept of its tenant. */
-static int path_of_log(void *arg, const char *tenant, char *out, size_t room)
+static int path_of_log(void *arg, const char *tenant, int makes, char *out, size_t room)
 {
     weft_server *s = arg;
     weft__strbuf dir = {0};
-    const int ok = !weft__learn_tenant_dir(s->learn, tenant, &dir, NULL) && !dir.failed &&
+    const int ok = !weft__learn_tenant_dir(s->learn, tenant, makes, &dir, NULL) && !dir.failed &&
                    snprintf(out, room, "%s/route.jsonl", dir.data) < (int)room;
     weft__strbuf_free(&dir);
     return ok;

@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 from servers import CHAT, FAKE, LLAMA, TEXT, Server, user, wait_until
@@ -242,16 +243,33 @@ class Learn(unittest.TestCase):
         self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "thumb": "up"}).status, 404)
         self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "thumb": "up", "user": "ada"}).status, 200)
 
+    def test_without_keys_and_user_all_are_one_tenant(self):
+        s = self.serve(keys=False)
+        a = s.post(CHAT, {"messages": user("Who?")}).json
+        s.post(CHAT, {"messages": user("[say One]"), "user": "ada"})
+        self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "correction": "[say Two]"}).status, 200)
+        b = s.post(CHAT, {"messages": user("Who is it?"), "store": False}).json
+        self.assertEqual(b["choices"][0]["message"]["content"], "Two")
+        self.stop(s)
+        nobody = ("--tenant", "(no key)")
+        self.assertIn("(no key)  ", self.weft("learn", "status", self.dir).stdout)
+        self.assertIn("correction", self.weft("learn", "history", self.dir, *nobody).stdout)
+        self.assertIn('"[say Two]"', self.weft("learn", "export", self.dir, *nobody).stdout)
+        self.assertIn("forgotten: 1 answers", self.weft("learn", "forget", self.dir, *nobody).stdout)
+        self.assertNotIn("(no key)", self.weft("learn", "status", self.dir).stdout)
+
     def test_forget(self):
-        s = self.serve("--admin-key", "root-secret-key")
+        s, ids = self.serve("--admin-key", "root-secret-key"), {}
         for who in KEYS:
             a = self.ask(s, "[say Xylophone %s]" % who, who=who)
+            ids[who] = a["id"]
             self.feedback(s, {"request_id": a["id"], "edit": "Xylophone %s, rather" % who}, who=who)
         self.assertTrue(files_with(self.dir, "Xylophone ada"))
         self.assertEqual(s.post("/v1/learn/forget", {"tenant": "key-x"}, headers=as_("ada")).status, 403)
         self.assertEqual(s.post("/v1/learn/forget", {}, headers=as_("ada")).json, {
             "object": "deletion", "answers": 1, "events": 1, "memories": 0, "versions": 0})
         self.assertEqual(files_with(self.dir, "Xylophone ada"), [])
+        self.assertEqual(files_with(self.dir, ids["ada"]), ["entries.jsonl"])  # as the howto says
         self.assertTrue(files_with(self.dir, "Xylophone bob"))
         self.assertEqual(s.post("/v1/learn/forget", {}, headers=as_("ada")).status, 404)
         self.assertEqual(s.post("/v1/learn/forget", {"tenant": self.rows("SELECT name FROM tenants")[0][0]},
@@ -261,6 +279,25 @@ class Learn(unittest.TestCase):
         self.stop(s)
         self.weft("log", "verify", self.dir)
 
+    def test_a_reader_of_another_process_stalls_nobody(self):
+        s = self.serve()
+        for who in KEYS:
+            a = self.ask(s, "[say Xylophone %s]" % who, who=who)
+            self.feedback(s, {"request_id": a["id"], "thumb": "up"}, who=who)
+        reader = sqlite3.connect(os.path.join(self.dir, "learn.db"), isolation_level=None)
+        self.addCleanup(reader.close)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM answers").fetchall()
+        began = time.monotonic()
+        self.assertEqual(s.post("/v1/learn/forget", {}, headers=as_("ada")).status, 429)
+        for i in range(3):
+            a = self.ask(s, "[say One]", who="bob")
+            self.feedback(s, {"request_id": a["id"], "thumb": "up"}, who="bob")
+        self.assertLess(time.monotonic() - began, 4)  # SQLite waits for 5 s
+        reader.execute("COMMIT")
+        self.assertEqual(s.post("/v1/learn/forget", {}, headers=as_("ada")).status, 200)
+        self.assertEqual(files_with(self.dir, "Xylophone ada"), [])
+
     def test_a_full_disk_costs_no_answer(self):
         s = self.serve()
         self.ask(s, "[say before]")
@@ -268,7 +305,8 @@ class Learn(unittest.TestCase):
         resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
         a = self.ask(s, "[say while it is full]")
         self.assertEqual(a["choices"][0]["message"]["content"], "while it is full")
-        self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "thumb": "up"}, headers=as_("ada")).status, 503)
+        said = self.feedback(s, {"request_id": a["id"], "thumb": "up"}, status=503)["error"]["message"]
+        self.assertIn(os.path.join(self.dir, "learn.db"), said)
         resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         b = self.ask(s, "[say after]")
         self.feedback(s, {"request_id": b["id"], "thumb": "up"})

@@ -5,6 +5,8 @@ memories are listed, added, corrected, deleted, and stand in the prompts of chat
 usage: test_memories.py build/fake_server"""
 import json
 import os
+import resource
+import subprocess
 import tempfile
 import unittest
 
@@ -130,6 +132,22 @@ class Memories(Learned):
         self.ok(server.post("/v1/learn/forget", {}, headers=as_("ada")))
         self.assertEqual(self.list(server)["data"], [])
         self.end(server)
+
+    def test_a_full_disk_takes_none(self):
+        server = self.serve("--memories", "1")
+        self.put(server, kind="semantic", text="before")
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+        said = self.put(server, 503, kind="semantic", text="while it is full")["error"]["message"]
+        self.assertIn(os.path.join(self.dir, "learned", "learn.db"), said)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        self.put(server, kind="semantic", text="after")
+        self.assertEqual([m["text"] for m in self.list(server)["data"]], ["before", "after"])
+        self.end(server)
+
+    def test_want_a_folder(self):
+        p = subprocess.run([*FAKE, "--memories", "1"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+        self.assertNotEqual(p.returncode, 0)
+        self.assertIn("--learn DIR", p.stderr)
 
     def test_are_off(self):
         server = self.serve()

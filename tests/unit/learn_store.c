@@ -332,6 +332,28 @@ static int n_files_with(const char *dir, const char *bytes)
     return n;
 }
 
+/* By requests that began before all of Zoraida was forgotten. */
+static void bring_late(weft__learn_store *s, int64_t its_number)
+{
+    int64_t number;
+    const int64_t began = 1700000000000;
+    const weft__learn_record late = {.tenant = "Zoraida", .id = "cmpl-x", .time_ms = began, .text = "Zoraida"};
+    weft__learn_totals had;
+    weft__strbuf dir = {0};
+    assert_false(weft__learn_put(s, &late));
+    const weft__learn_memory late_memory = {
+        .tenant = "Zoraida", .kind = "semantic", .text = "Zoraida", .time_ms = began};
+    const weft__learn_memory changed = {
+        .number = its_number, .tenant = "Zoraida", .kind = "semantic", .text = "Zoraida", .time_ms = INT64_MAX};
+    const weft__learn_version late_version = {.tenant = "Zoraida", .adapter = "Zoraida's", .version = 2, .what = "x"};
+    assert_int_equal(weft__learn_put_memory(s, &late_memory, &number, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__learn_put_memory(s, &changed, &number, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__learn_put_version(s, &late_version, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__learn_tenant_dir(s, "Zoraida", 0, &dir, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__learn_forget(s, "Zoraida", &had, NULL), WEFT_NOT_FOUND); /* nothing made it anew */
+    weft__strbuf_free(&dir);
+}
+
 static void what_is_forgotten_is_in_no_file(void **state)
 {
     weft__strbuf dir = {0};
@@ -359,7 +381,7 @@ static void what_is_forgotten_is_in_no_file(void **state)
                                                                     .report = "{\"who\":\"Zoraida\"}"},
                                              NULL),
                      WEFT_OK);
-    assert_int_equal(weft__learn_tenant_dir(s, "Zoraida", &dir, NULL), WEFT_OK);
+    assert_int_equal(weft__learn_tenant_dir(s, "Zoraida", 1, &dir, NULL), WEFT_OK);
     assert_null(strstr(dir.data, "Zoraida"));
     weft__strbuf_puts(&dir, "/adapter.gguf");
     const int fd = open(dir.data, O_WRONLY | O_CREAT, 0600);
@@ -374,11 +396,7 @@ static void what_is_forgotten_is_in_no_file(void **state)
     assert_int_equal(n_files_with(folder, "Zoraida"), 0); /* while it is open */
     assert_true(n_files_with(folder, "Quillon") >= 1);
     assert_int_equal(weft__learn_forget(s, "Zoraida", &had, NULL), WEFT_NOT_FOUND);
-    const int64_t now = clock_ms;
-    clock_ms = 1700000000000; /* a request that began before */
-    const weft__learn_record late = {.tenant = "Zoraida", .id = "cmpl-x", .time_ms = clock_ms, .text = "Zoraida"};
-    assert_false(weft__learn_put(s, &late));
-    clock_ms = now;
+    bring_late(s, number);
     weft__learn_close(&s);
     assert_int_equal(n_files_with(folder, "Zoraida"), 0);
     weft__learn_findings f;

@@ -12,8 +12,9 @@
 static char folder[] = "/tmp/weft-route-XXXXXX";
 static const char *const arms[] = {"base", "pirate", "poem"};
 
-static int path_in(void *arg, const char *tenant, char *out, size_t room)
+static int path_in(void *arg, const char *tenant, int makes, char *out, size_t room)
 {
+    (void)makes;
     return snprintf(out, room, "%s/%s", (const char *)arg, tenant) < (int)room;
 }
 
@@ -103,7 +104,7 @@ static uint64_t mark_after_reading(int *next, int n)
 static size_t read_log(char *out, size_t room)
 {
     char path[128];
-    path_in(folder, "anna", path, sizeof path);
+    path_in(folder, "anna", 1, path, sizeof path);
     FILE *f = fopen(path, "r");
     if (!f) return 0;
     const size_t n = fread(out, 1, room, f);
@@ -114,7 +115,7 @@ static size_t read_log(char *out, size_t room)
 static void put_log(const char *bytes, size_t n)
 {
     char path[128];
-    path_in(folder, "anna", path, sizeof path);
+    path_in(folder, "anna", 1, path, sizeof path);
     FILE *f = fopen(path, "w");
     assert_int_equal(fwrite(bytes, 1, n, f), n);
     fclose(f);
@@ -153,6 +154,25 @@ static void a_log_makes_it_again(void **state)
     }
 }
 
+static int path_where_made(void *arg, const char *tenant, int makes, char *out, size_t room)
+{
+    *(int *)arg += makes;
+    return makes && path_in(folder, tenant, makes, out, room);
+}
+
+static void a_reward_makes_no_log(void **state)
+{
+    int n_made = 0;
+    (void)state;
+    put_log("", 0);
+    weft__route_book *b = open_book(path_where_made, &n_made);
+    assert_false(weft__route_book_reward(b, "anna", "chatcmpl-1", 1));
+    assert_int_equal(n_made, 0);
+    ask(b, "anna", 0, 1); /* and takes none from the choices that come */
+    assert_int_equal(n_made, 1);
+    weft__route_book_free(&b);
+}
+
 static void forgets(void **state)
 {
     char log[4096];
@@ -173,7 +193,7 @@ static void a_log_is_bounded(void **state)
 {
     char path[128];
     (void)state;
-    path_in(folder, "anna", path, sizeof path);
+    path_in(folder, "anna", 1, path, sizeof path);
     FILE *f = fopen(path, "w");
     for (long at = 0; at < WEFT__ROUTE_LOG_MOST; at += 40) fprintf(f, "{\"id\":\"%022ld\",\"reward\":1}\n", at);
     fclose(f);
@@ -240,15 +260,20 @@ static void without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tenants_are_apart),    cmocka_unit_test(once_for_an_answer),
-        cmocka_unit_test(a_log_makes_it_again), cmocka_unit_test(forgets),
-        cmocka_unit_test(a_log_is_bounded),     cmocka_unit_test(full_disk),
-        cmocka_unit_test(many_tenants),         cmocka_unit_test(without_memory),
+        cmocka_unit_test(tenants_are_apart),
+        cmocka_unit_test(once_for_an_answer),
+        cmocka_unit_test(a_log_makes_it_again),
+        cmocka_unit_test(a_reward_makes_no_log),
+        cmocka_unit_test(forgets),
+        cmocka_unit_test(a_log_is_bounded),
+        cmocka_unit_test(full_disk),
+        cmocka_unit_test(many_tenants),
+        cmocka_unit_test(without_memory),
     };
     char path[128];
     if (!mkdtemp(folder)) return 1;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    path_in(folder, "anna", path, sizeof path);
+    path_in(folder, "anna", 1, path, sizeof path);
     unlink(path);
     rmdir(folder);
     return failed;
