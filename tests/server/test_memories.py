@@ -80,6 +80,25 @@ class Router(Learned):
         self.end(server)
 
 
+    def test_keeps_out_what_is_not_to_be_stored(self):
+        server = self.serve(*self.config(), "--feedback-per-hour", "1000")
+        for i in range(30):
+            answer, arm = self.ask(server, "ada", i)
+            self.feedback(server, "ada", {"request_id": answer.json["id"], "reward": int(arm == "wild")})
+        tenants = os.path.join(self.dir, "learned", "tenants")
+        before = os.listdir(tenants)
+        with open(os.path.join(tenants, before[0], "route.jsonl"), "rb") as f:
+            log = f.read()
+        for who in ("ada", "bob"):
+            for path, more in ((TEXT, {"prompt": "[say a]"}), (CHAT, {"messages": [{"role": "user", "content": "[say a]"}]})):
+                answer = server.post(path, {"model": "auto", "store": False, **more}, headers=as_(who))
+                self.assertEqual((self.ok(answer)["model"], answer.headers["x-weft-routed"]), ("one", "one;p=1"))
+        self.assertEqual(os.listdir(tenants), before)
+        with open(os.path.join(tenants, before[0], "route.jsonl"), "rb") as f:
+            self.assertEqual(f.read(), log)
+        self.end(server)
+
+
 class Memories(Learned):
     def list(self, server, who="ada", status=200):
         answer = server.ask("GET", "/v1/memories", headers=as_(who))
