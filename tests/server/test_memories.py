@@ -139,6 +139,16 @@ class Memories(Learned):
         self.assertEqual(server.ask("GET", "/v1/memories/1", headers=as_("ada")).status, 405)
         self.end(server)
 
+    def test_have_a_rate(self):
+        server = self.serve("--memories", "1", "--feedback-per-hour", "3")
+        first = self.put(server, kind="semantic", key="mill", text="Mira has it.")
+        self.put(server, id=first["id"], kind="semantic", key="mill", text="Mara has it.")
+        self.put(server, kind="semantic", key="pond", text="Mira has it.")
+        self.put(server, status=429, kind="semantic", key="barn", text="Mira has it.")
+        self.put(server, status=429, id=first["id"], kind="semantic", key="mill", text="Mira has it.")
+        self.put(server, who="bob", kind="semantic", key="barn", text="Bob has it.")
+        self.end(server)
+
     def test_come_of_feedback(self):
         server = self.serve("--memories", "1")
         answer = self.ok(server.post(CHAT, {"messages": user("[say mill] Where is Mira?")}, headers=as_("ada")))
