@@ -35,13 +35,27 @@ const char *learn_tenant_named(const char *given)
     return given && !strcmp(given, LEARN_NO_KEY) ? "" : given;
 }
 
+/* As a server notes it with each answer: of the model as it is opened, then closed. */
+static weft_status fingerprint_of(const char *path, char out[33], weft_error *err)
+{
+    weft_model_params p;
+    weft_model *model = NULL;
+    weft_model_params_default(&p);
+    weft_status st = weft_model_open(path, &p, &model, err);
+    if (!st) weft_model_fingerprint(model, out);
+    weft_model_close(&model);
+    return st;
+}
+
 static int teach(int argc, char **argv, const char *kind, int what, const char *about, const char *example)
 {
-    const char *tenant = NULL;
+    const char *tenant = NULL, *served = NULL;
     int32_t threads = 0;
     int first, n = 0;
     const option_spec options[] = {
         {"tenant", 0, OPT_TEXT, &tenant, "NAME", "whose, as 'weft learn status' lists them (all)", 0, 0, NULL},
+        {"served", 0, OPT_TEXT, &served, "FILE",
+         "what the server had, where that was a compiled plan of MODEL: its answers teach (MODEL's)", 0, 0, NULL},
         {"threads", 't', OPT_INT, &threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {0},
     };
@@ -49,14 +63,24 @@ static int teach(int argc, char **argv, const char *kind, int what, const char *
     weft_error err = {0};
     const int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
+    char base[33];
+    int64_t n_others = 0;
     const weft__teach_offline o = {.model = argv[first],
+                                   .base = base,
+                                   .n_others = &n_others,
                                    .dir = argv[first + 1],
                                    .tenant = learn_tenant_named(tenant),
                                    .what = what,
                                    .n_threads = threads,
                                    .told = told,
                                    .arg = &n};
-    if (weft__teach_offline_run(&o, &err)) return report(kind, &err);
+    if (fingerprint_of(served ? served : o.model, base, &err) || weft__teach_offline_run(&o, &err))
+        return report(kind, &err);
+    if (n_others)
+        fprintf(stderr,
+                "weft %s: %" PRId64
+                " corrections are of answers of other models, and were left; of a compiled plan: --served\\n",
+                kind, n_others);
     if (!n) fprintf(stderr, "weft %s: nothing waits to be learned\n", kind);
     return EXIT_DONE;
 }

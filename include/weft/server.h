@@ -119,7 +119,7 @@ typedef struct weft_server_params {
     const char *learn_dir;
     uint64_t learn_bytes;      /* of what is kept of one caller: the oldest go beyond it; 0: no limit */
     int32_t learn_days;        /* older records go; 0: none for that */
-    int32_t feedback_per_hour; /* of one caller: 600 */
+    int32_t feedback_per_hour; /* of one caller, and memories that it puts: 600 */
     int32_t log_sync;          /* what is kept is on the disk after each batch: 0; when the system likes: 1; each: 2 */
     int32_t memories; /* 1: what is said of answers becomes memories for chats that ask for them; with learn_dir */
     /* arms of the model `auto`: names of models, adapters or presets, with =COST (0 to 1) behind them where they have

@@ -185,11 +185,13 @@ int weft__api_body_parse(const char *body, size_t n, weft__json **root, weft__ap
 int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n,
                            weft__api_params *params, weft__api_error *error);
 
-/* Which model a request means, and how long it waits for it; of any body that is a JSON object. */
+/* Which model a request means, how long it waits for it, and whether it may be kept; of any body that is a JSON
+ * object. */
 typedef struct weft__api_meant {
     char model[257]; /* "": none is named */
     char user[257];
     int64_t timeout_ms; /* 0: none */
+    int keeps_out;      /* "store" is there and neither true nor null: nothing of it is to be kept */
 } weft__api_meant;
 /* Looks for these members alone: what it takes beside the time of reading does not grow with the body. Of what is no
  * JSON object something may be known, or nothing: its reader will say what is wrong. */

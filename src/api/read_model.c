@@ -124,14 +124,16 @@ static void meant_member(const char *key, const char *behind_key, const char *va
                          weft__api_meant *out)
 {
     const int is_model = is_key(key, behind_key, "model"), is_user = is_key(key, behind_key, "user"),
-              is_timeout = is_key(key, behind_key, "timeout_ms");
-    if (!is_model && !is_user && !is_timeout) return;
+              is_timeout = is_key(key, behind_key, "timeout_ms"), is_store = is_key(key, behind_key, "store");
+    int keeps = 1;
+    if (!is_model && !is_user && !is_timeout && !is_store) return;
     weft__json *v = meant_scalar(value, behind);
     if (is_model) meant_text(v, out->model, sizeof out->model);
     if (is_user) meant_text(v, out->user, sizeof out->user);
     if (is_timeout &&
         (!weft__json_int(v, &out->timeout_ms) || out->timeout_ms < 0 || out->timeout_ms > WEFT__API_TIMEOUT_MAX))
         out->timeout_ms = 0;
+    if (is_store && *value != 'n') out->keeps_out |= !weft__json_bool(v, &keeps) || !keeps;
     weft__json_free(&v);
 }
 

@@ -64,6 +64,7 @@ static weft_status open_all(offline *f, weft_error *err)
     p.loop.hooks.arg = f;
     p.loop.hooks.publish = publish;
     p.only = o->tenant;
+    p.base = o->base;
     p.told = told;
     p.told_arg = f;
     return weft__teach_store_new(f->store, &p, &f->t, err);
@@ -90,6 +91,7 @@ weft_status weft__teach_offline_run(const weft__teach_offline *o, weft_error *er
         weft__teach_store_wait(f.t);
     }
     if (!st && f.t) weft__teach_store_get_stats(f.t, &stats);
+    if (o->n_others) *o->n_others = f.t ? weft__teach_store_n_others(f.t) : 0;
     if (!st && stats.n_failed) st = weft_fail(err, WEFT_IO, "%s", stats.fault);
     if (!st && f.n_failed) st = weft_fail(err, (weft_status)f.why.status, "%s", f.why.message);
     weft__teach_store_free(&f.t);

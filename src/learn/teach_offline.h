@@ -14,6 +14,8 @@ enum weft__teach_offline_what {
 
 typedef struct weft__teach_offline {
     const char *model, *dir; /* a path or a known name; the server's --learn */
+    const char *base;        /* the model's weft_model_fingerprint; NULL: answers of any model are learned */
+    int64_t *n_others;       /* weft__teach_store_n_others, also where it fails; or NULL */
     const char *tenant;      /* NULL: all */
     int what;                /* weft__teach_offline_what */
     int32_t n_threads;       /* 0: one per core */

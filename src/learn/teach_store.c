@@ -33,6 +33,7 @@ struct weft__teach_store {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* with lock */
     int ends;
+    int64_t n_others;
     uint64_t n_woken, n_read; /* calls of the listener, and how many of them what was read since knows of */
     store_tenant **tenant;    /* [n_tenants] */
     size_t n_tenants, room;
@@ -164,6 +165,29 @@ static int32_t without_end(const weft__tok *tok, const weft__learn_record *r)
     return r->n_answer && weft__tok_is_end(tok, r->answer[r->n_answer - 1]) ? r->n_answer - 1 : r->n_answer;
 }
 
+/* Has the vocabulary all of them? */
+static int are_tokens(const weft__tok *tok, const int32_t *ids, int32_t n)
+{
+    const int32_t most = weft__tok_n(tok);
+    for (int32_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= most) return 0;
+    return 1;
+}
+
+/* Is it the model's that learns? */
+static int is_own(const weft__teach_store *t, const weft__learn_record *r)
+{
+    return (!t->own.base || (r->base && !strcmp(r->base, t->own.base))) &&
+           are_tokens(t->p.tok, r->prompt, r->n_prompt) && are_tokens(t->p.tok, r->answer, r->n_answer);
+}
+
+/* An event that would teach, had this model answered. */
+static int is_others(const weft__teach_store *t, const weft__learn_event *e)
+{
+    if (e->kind == WEFT__LEARN_PREFERRED) return e->over.id && (!is_own(t, &e->answer) || !is_own(t, &e->over));
+    return (e->kind == WEFT__LEARN_CORRECTION || e->kind == WEFT__LEARN_EDIT) && !is_own(t, &e->answer);
+}
+
 /* What is right, as a text with the prompt; what was wrong is the answer, or the one that another is preferred to. 0:
  * the event says none. */
 static int right_text(weft__teach_store *t, const weft__learn_event *e, weft__teach_texts *out, weft_error *err)
@@ -188,7 +212,11 @@ static int take_event(void *arg, const weft__learn_event *e)
     weft__teach_store *t = r->t;
     weft__teach_texts right = {0};
     if (r->version && (e->event < r->first_event || e->event > r->last_event)) return e->event > r->last_event;
-    if (right_text(t, e, &right, &r->err)) {
+    if (is_others(t, e)) {
+        pthread_mutex_lock(&t->lock);
+        t->n_others += !r->version;
+        pthread_mutex_unlock(&t->lock);
+    } else if (right_text(t, e, &right, &r->err)) {
         const weft__learn_record *wrong = e->kind == WEFT__LEARN_PREFERRED ? &e->over : &e->answer;
         const weft__teach_event event = {
             .correction = right.text[0], .wrong = wrong->answer, .n_wrong = without_end(t->p.tok, wrong)};
@@ -204,7 +232,7 @@ static int take_event(void *arg, const weft__learn_event *e)
 static int take_answer(void *arg, const weft__learn_record *a)
 {
     store_reading *r = arg;
-    const int32_t n = without_end(r->t->p.tok, a);
+    const int32_t n = is_own(r->t, a) ? without_end(r->t->p.tok, a) : 0;
     if (n && !weft__teach_texts_add(&r->answers, a->prompt, a->n_prompt, a->answer, n, end_token(r->t->p.tok)))
         r->status = store_no_memory(&r->err);
     return r->status != WEFT_OK;
@@ -474,4 +502,12 @@ void weft__teach_store_wait(weft__teach_store *t)
 void weft__teach_store_get_stats(weft__teach_store *t, weft__teach_loop_stats *out)
 {
     weft__teach_loop_get_stats(t->loop, out);
+}
+
+int64_t weft__teach_store_n_others(weft__teach_store *t)
+{
+    pthread_mutex_lock(&t->lock);
+    const int64_t n = t->n_others;
+    pthread_mutex_unlock(&t->lock);
+    return n;
 }

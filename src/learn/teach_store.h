@@ -18,7 +18,9 @@ typedef struct weft__teach_store weft__teach_store;
 typedef struct weft__teach_store_params {
     weft__teach_loop_params loop;
     const char *only; /* this tenant alone; NULL: all. Borrowed for the call, as told_arg for good */
-    int looks_only;   /* 1: what is there is known, and nothing new is learned */
+    /* weft_model_fingerprint of the model: answers of others teach nothing; NULL: all do. Borrowed for good */
+    const char *base;
+    int looks_only; /* 1: what is there is known, and nothing new is learned */
     /* With each row that is added, when the store has it; by the thread that adds it. Or NULL */
     void (*told)(void *arg, const weft__version_row *row);
     void *told_arg;
@@ -44,6 +46,9 @@ weft_status weft__teach_store_consolidate(weft__teach_store *t, const char *tena
 /* Waits until all that was told to the store before is learned, or refused. */
 void weft__teach_store_wait(weft__teach_store *t);
 void weft__teach_store_get_stats(weft__teach_store *t, weft__teach_loop_stats *out);
+/* How many corrections, edits and preferences were left, as their answers are another model's (params->base), or have
+ * tokens that the vocabulary has not. */
+int64_t weft__teach_store_n_others(weft__teach_store *t);
 
 /* For who has no loop: a row into the store; and the rows of a tenant's lineage (NULL: of all its lineages) out of it,
  * into versions. Fail as the store does, and as weft__versions_read. */

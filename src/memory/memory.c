@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* memory.c: indexes of tenants' memories, and the block that prompts begin with (memory.h). One lock for all. */
+/* memory.c: indexes of tenants' memories, and the block that prompts begin with (memory.h). One lock for all indexes,
+ * which nobody holds while a change waits for the store's writer; changes of one tenant come one by one. */
 #include "memory/memory.h"
 
 #include <pthread.h>
@@ -29,12 +30,20 @@ typedef struct memory_tenant {
     struct memory_tenant *next;
 } memory_tenant;
 
+enum { CHANGES = 16, HOURS = 1024, HOUR_MS = 3600 * 1000 };
+
 struct weft__memory {
-    pthread_mutex_t lock;
+    pthread_mutex_t change[CHANGES]; /* that of a tenant's name, while it puts one; before lock */
+    pthread_mutex_t lock;            /* all below but store */
     weft__learn_store *store;
     memory_tenant *tenants;
     int n_tenants;
     uint64_t uses;
+    struct memory_hour {
+        uint64_t tenant; /* its name's hash */
+        int64_t began_ms;
+        int64_t n;
+    } hours[HOURS];
 };
 
 static const char *const kinds[] = {"episodic", "semantic", "procedural"};
@@ -64,6 +73,7 @@ weft_status weft__memory_new(weft__learn_store *store, weft__memory **out, weft_
     if (!m) return memory_no_memory(err);
     m->store = store;
     pthread_mutex_init(&m->lock, NULL);
+    for (int i = 0; i < CHANGES; i++) pthread_mutex_init(&m->change[i], NULL);
     return WEFT_OK;
 }
 
@@ -93,6 +103,7 @@ void weft__memory_free(weft__memory **p)
     *p = NULL;
     while (m->tenants) drop_index(m, &m->tenants);
     pthread_mutex_destroy(&m->lock);
+    for (int i = 0; i < CHANGES; i++) pthread_mutex_destroy(&m->change[i]);
     weft__free(m);
 }
 
@@ -187,6 +198,19 @@ void weft__memory_forget(weft__memory *m, const char *tenant)
 
 /* ---- changes ---- */
 
+int weft__memory_may_put(weft__memory *m, const char *tenant, int64_t most, int64_t now_ms)
+{
+    const uint64_t name = weft__hash(tenant, strlen(tenant));
+    struct memory_hour *hour = &m->hours[name % HOURS];
+    pthread_mutex_lock(&m->lock);
+    if (hour->tenant != name || now_ms < hour->began_ms || now_ms - hour->began_ms >= HOUR_MS)
+        *hour = (struct memory_hour){.tenant = name, .began_ms = now_ms};
+    const int may = hour->n < most;
+    hour->n += may;
+    pthread_mutex_unlock(&m->lock);
+    return may;
+}
+
 static weft_status check_memory(const weft__learn_memory *one, weft_error *err)
 {
     weft__memory_kind kind;
@@ -216,6 +240,22 @@ static const memory_item *older_of(const memory_tenant *t, const weft__learn_mem
     return NULL;
 }
 
+/* With the lock: may it be put, and a copy of what it ends; older->number 0: nothing. */
+static weft_status look_before(weft__memory *m, const weft__learn_memory *one, memory_item *older, weft_error *err)
+{
+    memory_tenant *t;
+    const weft_status st = tenant_ready(m, one->tenant, &t, err);
+    if (st) return st;
+    if (!one->number && weft__search_words_count(t->words) >= WEFT__MEMORY_OF_ONE)
+        return weft_fail(err, WEFT_LIMIT, "%d memories are there, which is the most; delete some", WEFT__MEMORY_OF_ONE);
+    const memory_item *item = older_of(t, one);
+    if (!item) return WEFT_OK;
+    *older = *item;
+    older->key = weft__strdup(item->key);
+    older->text = weft__strdup(item->text);
+    return older->key && older->text ? WEFT_OK : memory_no_memory(err);
+}
+
 static weft_status end_older(weft__memory *m, const char *tenant, const memory_item *older, int64_t at_ms,
                              weft_error *err)
 {
@@ -234,19 +274,20 @@ static weft_status end_older(weft__memory *m, const char *tenant, const memory_i
 
 weft_status weft__memory_put(weft__memory *m, const weft__learn_memory *one, int64_t *number, weft_error *err)
 {
-    memory_tenant *t;
+    memory_item older = {0};
+    pthread_mutex_t *change = &m->change[weft__hash(one->tenant, strlen(one->tenant)) % CHANGES];
     weft_status st = check_memory(one, err);
     if (st) return st;
+    pthread_mutex_lock(change);
     pthread_mutex_lock(&m->lock);
-    st = tenant_ready(m, one->tenant, &t, err);
-    if (!st && !one->number && weft__search_words_count(t->words) >= WEFT__MEMORY_OF_ONE)
-        st = weft_fail(err, WEFT_LIMIT, "%d memories are there, which is the most; delete some", WEFT__MEMORY_OF_ONE);
-    const memory_item *older = st ? NULL : older_of(t, one);
-    if (!st) st = weft__learn_put_memory(m->store, one, number, err);
-    if (!st && older) st = end_older(m, one->tenant, older, one->valid_from_ms, err);
-    memory_tenant **at = place_of_tenant(m, one->tenant);
-    if (*at) drop_index(m, at); /* and read again as the store has it */
+    st = look_before(m, one, &older, err);
     pthread_mutex_unlock(&m->lock);
+    if (!st) st = weft__learn_put_memory(m->store, one, number, err);
+    if (!st && older.number) st = end_older(m, one->tenant, &older, one->valid_from_ms, err);
+    weft__memory_forget(m, one->tenant); /* and its index is read again as the store has it */
+    pthread_mutex_unlock(change);
+    weft__free(older.key);
+    weft__free(older.text);
     return st;
 }
 
@@ -263,8 +304,8 @@ static void take_out(memory_tenant *t, int64_t number)
 
 weft_status weft__memory_drop(weft__memory *m, const char *tenant, int64_t number, weft_error *err)
 {
-    pthread_mutex_lock(&m->lock);
     const weft_status st = weft__learn_drop_memory(m->store, tenant, number, err);
+    pthread_mutex_lock(&m->lock);
     memory_tenant *t = *place_of_tenant(m, tenant);
     if (!st && t) take_out(t, number);
     pthread_mutex_unlock(&m->lock);

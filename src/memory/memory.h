@@ -45,6 +45,9 @@ void weft__memory_free(weft__memory **m);
  * returns. WEFT_ARGUMENT: a text is empty, too long or no UTF-8, or it ends before it begins; WEFT_LIMIT: there are
  * WEFT__MEMORY_OF_ONE; and what weft__learn_put_memory says. */
 weft_status weft__memory_put(weft__memory *m, const weft__learn_memory *memory, int64_t *number, weft_error *err);
+/* Counts what a caller wants to put: 1, or 0 where it has put `most` within an hour, which begins with the first. Of
+ * 1024 hours at a time; two tenants that fall upon one begin it anew in turns. */
+int weft__memory_may_put(weft__memory *m, const char *tenant, int64_t most, int64_t now_ms);
 /* WEFT_NOT_FOUND, WEFT_BUSY, WEFT_IO. */
 weft_status weft__memory_drop(weft__memory *m, const char *tenant, int64_t number, weft_error *err);
 /* The tenant's index is made anew when it is asked for next; after the store has forgotten it. */

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 
@@ -146,24 +147,34 @@ static void replay_line(weft__route_book *b, book_tenant *t, const char *text, s
     if (arm < b->params.n_arms) keep_answer(t, line.id, arm, line.x);
 }
 
-/* Leaves the younger half of a log, in whole lines. */
+/* All of it, on the disk; or nothing is there, and 0. */
+static int write_file(const char *path, const weft__strbuf *bytes)
+{
+    FILE *f = fopen(path, "we");
+    if (!f) return 0;
+    int ok = fwrite(bytes->data, 1, bytes->len, f) == bytes->len && !fflush(f) && !fsync(fileno(f));
+    ok = !fclose(f) && ok;
+    if (!ok) remove(path);
+    return ok;
+}
+
+/* Leaves the younger half of a log, in whole lines; what fails leaves all of it. */
 static void shorten(book_tenant *t)
 {
-    weft__strbuf rest = {0};
+    weft__strbuf rest = {0}, fresh = {0};
     char line[WEFT__ROUTE_LINE];
     FILE *f = fopen(t->path, "re");
     if (!f) return;
     if (!fseek(f, (long)(t->log_bytes / 2), SEEK_SET) && fgets(line, sizeof line, f))
         while (fgets(line, sizeof line, f)) weft__strbuf_puts(&rest, line);
     fclose(f);
-    if (t->log) fclose(t->log);
-    t->log = NULL;
-    if (!rest.failed && (f = fopen(t->path, "we"))) {
-        fwrite(rest.data, 1, rest.len, f);
-        fclose(f);
+    weft__strbuf_printf(&fresh, "%s.new", t->path);
+    if (!rest.failed && !fresh.failed && write_file(fresh.data, &rest) && !rename(fresh.data, t->path)) {
+        if (t->log) fclose(t->log);
         t->log_bytes = rest.len;
         t->log = fopen(t->path, "ae");
     }
+    weft__strbuf_free(&fresh);
     weft__strbuf_free(&rest);
 }
 
@@ -187,13 +198,14 @@ static void replay(weft__route_book *b, book_tenant *t)
 static void put_line(weft__route_book *b, book_tenant *t, const weft__route_line *line)
 {
     weft__strbuf text = {0};
-    if (!t->path) return;
+    if (!b->path) return;
     weft__route_line_write(line, &text);
+    if (t->path && !t->log) t->log = fopen(t->path, "ae");
     if (text.failed || !t->log || fwrite(text.data, 1, text.len, t->log) != text.len || fflush(t->log))
         b->stats.lost_lines++;
     else t->log_bytes += text.len;
     weft__strbuf_free(&text);
-    if (t->log_bytes > WEFT__ROUTE_LOG_MOST) shorten(t);
+    if (t->log && t->log_bytes > WEFT__ROUTE_LOG_MOST) shorten(t);
 }
 
 /* ---- tenants ---- */
@@ -226,13 +238,15 @@ static void drop_oldest_tenant(weft__route_book *b)
 static book_tenant *tenant_of(weft__route_book *b, const char *name, int makes)
 {
     char path[1024];
-    book_tenant *t = *place_by_name(b, name);
-    if (t || strlen(name) >= sizeof t->name) {
-        if (t) t->used = ++b->uses;
+    book_tenant **at = place_by_name(b, name), *t = *at;
+    if (strlen(name) >= sizeof t->name) return NULL;
+    const int has_path = b->path && (!t || !t->path) && b->path(b->path_arg, name, makes, path, sizeof path);
+    if (t && !has_path) {
+        t->used = ++b->uses;
         return t;
     }
-    const int has_path = b->path && b->path(b->path_arg, name, makes, path, sizeof path);
-    if (b->path && !has_path && !makes) return NULL;
+    if (!t && b->path && !has_path && !makes) return NULL;
+    if (t) drop_tenant(b, at); /* its log could not be had before, and says more than what came since */
     drop_oldest_tenant(b);
     if (!(t = weft__alloc_zero(1, sizeof *t))) return NULL;
     snprintf(t->name, sizeof t->name, "%s", name);

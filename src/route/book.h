@@ -43,8 +43,9 @@ weft_status weft__route_line_read(const char *text, size_t n, weft__route_line *
 
 typedef struct weft__route_book weft__route_book;
 
-/* Where a tenant's log is: its path in out[0..room), 1; or 0: it has none. Called when it comes into memory, once.
- * makes: it has one from now on; a reward makes none, as its tenant may have been forgotten. */
+/* Where a tenant's log is: its path in out[0..room), 1; or 0: it cannot be told now: lines are lost, and it is asked
+ * again at each use; the router is made again from the log when there is one. makes: it has one from now on; a reward
+ * makes none, as its tenant may have been forgotten. */
 typedef int weft__route_path(void *arg, const char *tenant, int makes, char *out, size_t room);
 
 /* route.n_arms names, which are copied; path NULL: nothing is written. WEFT_ARGUMENT, WEFT_NO_MEMORY. */

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 
-enum { BLOCK_BYTES = 4096 /* of a prompt that are memories */ };
+enum { BLOCK_BYTES = 4096 /* of a prompt that are memories */, RETRY_S = 60 /* where too many are put */ };
 
 static int64_t unix_ms(void)
 {
@@ -154,6 +154,11 @@ static int put_one(weft_server *s, weft__http_request *r, const char *tenant, we
                             .time_ms = now,
                             .valid_from_ms = a.valid_from_ms ? a.valid_from_ms : now,
                             .valid_to_ms = a.valid_to_ms};
+    if (ok && !weft__memory_may_put(s->memories, tenant, s->memories_per_hour, now)) {
+        ok = weft__api_error_set(error, 429, NULL, "%lld memories were put within an hour, the most that one may",
+                                 (long long)s->memories_per_hour);
+        error->retry_s = RETRY_S;
+    }
     if (ok) {
         const weft_status st = weft__memory_put(s->memories, &m, &m.number, &err);
         ok = !st || set_of_status(error, st, err.message);

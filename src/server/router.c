@@ -180,7 +180,10 @@ int weft__server_router_choose(weft_server *s, weft__http_request *r, const weft
     c.arm = __builtin_ctz(allowed);
     snprintf(who->routed.id, sizeof who->routed.id, "%016llx%08llx", (unsigned long long)weft__rng_entropy(),
              (unsigned long long)(weft__rng_entropy() & 0xffffffff));
-    if (learns) {
+    if (learns && meant->keeps_out) {
+        snprintf(header, sizeof header, "%s;p=1", s->router->arms[c.arm]);
+        weft__http_add_header(r, "X-Weft-Routed", header);
+    } else if (learns) {
         features_of(r, x);
         tenant_of_request(s, who, meant->user, tenant);
         weft__route_book_choose(s->router->book, tenant, who->routed.id, x, allowed, &c);

@@ -22,7 +22,8 @@ weft_status weft__server_router_begin(weft_server *s, const weft_server_params *
 /* After the last request was released. */
 void weft__server_router_end(weft_server *s);
 /* Which arm answers a request that names the router, into who->routed. learns 0: of endpoints whose answers nobody
- * rewards: the first that the caller may use. 0 with the error filled: the caller may use none. */
+ * rewards: the first that the caller may use, as of a request that is not to be kept, of which nothing is known then.
+ * 0 with the error filled: the caller may use none. */
 int weft__server_router_choose(weft_server *s, weft__http_request *r, const weft__api_meant *meant, int learns,
                                weft__server_caller *who, weft__api_error *error);
 /* What the answer of that id was worth to its tenant, 0 to 1; 1: the router learned it. Without a router, or of an

@@ -383,6 +383,7 @@ struct weft_server {
     weft__server_resident resident;
     struct weft__server_router *router; /* NULL: none */
     struct weft__memory *memories;      /* NULL: none are kept */
+    int64_t memories_per_hour;          /* that a caller may put */
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;

@@ -82,6 +82,25 @@ class Router(Learned):
         self.end(server)
 
 
+    def test_keeps_out_what_is_not_to_be_stored(self):
+        server = self.serve(*self.config(), "--feedback-per-hour", "1000")
+        for i in range(30):
+            answer, arm = self.ask(server, "ada", i)
+            self.feedback(server, "ada", {"request_id": answer.json["id"], "reward": int(arm == "wild")})
+        tenants = os.path.join(self.dir, "learned", "tenants")
+        before = os.listdir(tenants)
+        with open(os.path.join(tenants, before[0], "route.jsonl"), "rb") as f:
+            log = f.read()
+        for who in ("ada", "bob"):
+            for path, more in ((TEXT, {"prompt": "[say a]"}), (CHAT, {"messages": [{"role": "user", "content": "[say a]"}]})):
+                answer = server.post(path, {"model": "auto", "store": False, **more}, headers=as_(who))
+                self.assertEqual((self.ok(answer)["model"], answer.headers["x-weft-routed"]), ("one", "one;p=1"))
+        self.assertEqual(os.listdir(tenants), before)
+        with open(os.path.join(tenants, before[0], "route.jsonl"), "rb") as f:
+            self.assertEqual(f.read(), log)
+        self.end(server)
+
+
 class Memories(Learned):
     def list(self, server, who="ada", status=200):
         answer = server.ask("GET", "/v1/memories", headers=as_(who))
@@ -120,6 +139,16 @@ class Memories(Learned):
                            ({"kind": "semantic", "text": "x", "valid_from_ms": 5, "valid_to_ms": 4}, "before its end")):
             self.assertIn(said, self.put(server, 404 if "id" in body else 400, **body)["error"]["message"])
         self.assertEqual(server.ask("GET", "/v1/memories/1", headers=as_("ada")).status, 405)
+        self.end(server)
+
+    def test_have_a_rate(self):
+        server = self.serve("--memories", "1", "--feedback-per-hour", "3")
+        first = self.put(server, kind="semantic", key="mill", text="Mira has it.")
+        self.put(server, id=first["id"], kind="semantic", key="mill", text="Mara has it.")
+        self.put(server, kind="semantic", key="pond", text="Mira has it.")
+        self.put(server, status=429, kind="semantic", key="barn", text="Mira has it.")
+        self.put(server, status=429, id=first["id"], kind="semantic", key="mill", text="Mira has it.")
+        self.put(server, who="bob", kind="semantic", key="barn", text="Bob has it.")
         self.end(server)
 
     def test_come_of_feedback(self):

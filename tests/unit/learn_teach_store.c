@@ -23,7 +23,10 @@ static weft_status publish(void *arg, const char *tenant, const char *full_name,
     return WEFT_OK;
 }
 
+static const char OWN[] = "0123456789abcdef0123456789abcdef";
+
 typedef struct room {
+    const char *base; /* of answers; NULL: OWN */
     char folder[64];
     told told;
     weft__learn_store *store;
@@ -48,6 +51,7 @@ static void room_begin(room *r, const lesson *l)
     p.loop.n_probe = N_PROBE;
     p.loop.hooks.arg = &r->told;
     p.loop.hooks.publish = publish;
+    p.base = OWN;
     if (weft__learn_open(&o, &r->store, &err) || weft__teach_store_new(r->store, &p, &r->t, &err))
         fail_msg("%s", err.message);
 }
@@ -77,7 +81,7 @@ static void answer(room *r, const char *tenant, const char *id, uint64_t seed)
     const weft__learn_record record = {.tenant = tenant,
                                        .id = id,
                                        .model = "tiny",
-                                       .base = "",
+                                       .base = r->base ? r->base : OWN,
                                        .adapter = "",
                                        .content = "",
                                        .finish = "stop",
@@ -182,6 +186,54 @@ static void what_is_kept_becomes_versions(void **state)
     lesson_close(&l);
 }
 
+/* What another model answered is left, and counted, and so are tokens that there are not. */
+static void other_models_teach_nothing(void **state)
+{
+    (void)state;
+    lesson l;
+    room r = {0};
+    char name[WEFT__VERSION_FULL_NAME];
+    lesson_open(&l);
+    snprintf(r.folder, sizeof r.folder, "/tmp/weft-XXXXXX");
+    assert_non_null(mkdtemp(r.folder));
+    room_begin(&r, &l);
+    r.base = "another";
+    answer(&r, "ann", "a1", 1);
+    r.base = NULL;
+    const int32_t beyond = weft__tok_n(l.tok);
+    const weft__learn_record strange = {.tenant = "ann",
+                                        .id = "a2",
+                                        .model = "tiny",
+                                        .base = OWN,
+                                        .adapter = "",
+                                        .content = "",
+                                        .finish = "stop",
+                                        .time_ms = 1000,
+                                        .prompt = &beyond,
+                                        .n_prompt = 1,
+                                        .answer = &beyond,
+                                        .n_answer = 1,
+                                        .text = "said",
+                                        .n_text = 4};
+    assert_int_equal(weft__learn_put(r.store, &strange), 1);
+    weft__learn_flush(r.store);
+    tell(&r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
+    tell(&r, "ann", "a1", WEFT__LEARN_THUMB, NULL);
+    tell(&r, "ann", "a2", WEFT__LEARN_EDIT, OTHER);
+    weft__teach_store_wait(r.t);
+    weft__teach_store_wait(r.t);
+    assert_int_equal(weft__teach_store_current(r.t, "ann", name), 0);
+    assert_int_equal(weft__teach_store_n_others(r.t), 2);
+    answer(&r, "ann", "a3", 3);
+    tell(&r, "ann", "a3", WEFT__LEARN_CORRECTION, RIGHT);
+    weft__teach_store_wait(r.t);
+    assert_int_equal(weft__teach_store_current(r.t, "ann", name), 1);
+    assert_int_equal(weft__teach_store_n_others(r.t), 2);
+    room_end(&r);
+    room_remove(&r);
+    lesson_close(&l);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -190,6 +242,7 @@ static int begin(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_kept_becomes_versions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_kept_becomes_versions),
+                                       cmocka_unit_test(other_models_teach_nothing)};
     return cmocka_run_group_tests(tests, begin, remove_folder);
 }

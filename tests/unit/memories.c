@@ -4,8 +4,12 @@
  * and polarity alone a past request; what is dropped, corrected or forgotten is found no more. */
 #include "fixture.h"
 
+#include <pthread.h>
+#include <sqlite3.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "learn_world.h"
 #include "memory/memory.h"
@@ -234,10 +238,44 @@ static void refuses(void **state)
     assert_int_equal(put("anna", "semantic", "", "x", 1, &number), WEFT_NOT_FOUND);
 }
 
+static void *put_bobs(void *arg)
+{
+    *(weft_status *)arg = put("bob", "semantic", "the mill", "Bob has the mill.", 10, NULL);
+    return NULL;
+}
+
+/* Another's change that waits for the disk holds up no prompt. */
+static void waits_for_the_disk_alone(void **state)
+{
+    char path[128];
+    sqlite3 *db;
+    pthread_t thread;
+    weft_status st = WEFT_STATE;
+    (void)state;
+    assert_int_equal(put("anna", "semantic", "the mill", "Mira has the mill.", 10, NULL), WEFT_OK);
+    assert_true(finds("anna", "Who has the mill?", 20, "Mira"));
+    snprintf(path, sizeof path, "%s/learn.db", folder);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(pthread_create(&thread, NULL, put_bobs, &st), 0);
+    usleep(100000); /* it waits for the writer, which waits for the disk */
+    const uint64_t began = weft__clock_ns();
+    assert_true(finds("anna", "Who has the mill?", 20, "Mira"));
+    const uint64_t took = weft__clock_ns() - began;
+    usleep(1000000);
+    assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    pthread_join(thread, NULL);
+    assert_int_equal(st, WEFT_OK);
+    assert_true(took < 500000000);
+    assert_true(finds("bob", "Who has the mill?", 20, "Bob"));
+}
+
 int main(void)
 {
 #define CLAIM(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {CLAIM(facts_have_their_time), CLAIM(nobody_elses), CLAIM(the_block_is_data),
-                                       CLAIM(feedback_becomes_memories), CLAIM(refuses)};
+    const struct CMUnitTest tests[] = {
+        CLAIM(facts_have_their_time),     CLAIM(nobody_elses), CLAIM(the_block_is_data),
+        CLAIM(feedback_becomes_memories), CLAIM(refuses),      CLAIM(waits_for_the_disk_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

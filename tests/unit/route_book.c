@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "route/book.h"
@@ -206,6 +207,59 @@ static void a_log_is_bounded(void **state)
     fclose(f);
 }
 
+/* A log that cannot be written anew stays as it is: nothing is cut in place. */
+static void a_log_is_not_cut_in_place(void **state)
+{
+    char path[128], blocker[160];
+    (void)state;
+    path_in(folder, "anna", 1, path, sizeof path);
+    snprintf(blocker, sizeof blocker, "%s.new", path);
+    FILE *f = fopen(path, "w");
+    for (long at = 0; at < WEFT__ROUTE_LOG_MOST; at += 40) fprintf(f, "{\"id\":\"%022ld\",\"reward\":1}\n", at);
+    fclose(f);
+    assert_int_equal(mkdir(blocker, 0700), 0);
+    weft__route_book *b = open_book(path_in, folder);
+    ask(b, "anna", 1, 1);
+    weft__route_book_free(&b);
+    assert_int_equal(rmdir(blocker), 0);
+    f = fopen(path, "r");
+    fseek(f, 0, SEEK_END);
+    assert_true(ftell(f) > WEFT__ROUTE_LOG_MOST);
+    fclose(f);
+}
+
+/* Fails the first three times. */
+static int path_in_time(void *arg, const char *tenant, int makes, char *out, size_t room)
+{
+    int *n = arg;
+    return (*n)++ >= 3 && path_in(folder, tenant, makes, out, room);
+}
+
+static void a_path_is_asked_for_again(void **state)
+{
+    static char log[1 << 16];
+    weft__route_book_stats stats;
+    int n_asked = 0;
+    (void)state;
+    put_log("", 0);
+    weft__route_book *b = open_book(path_in, folder);
+    for (int i = 0; i < 8; i++) ask(b, "anna", i, 1);
+    const uint64_t mark = weft__route_book_mark(b, "anna");
+    weft__route_book_free(&b);
+    b = open_book(path_in_time, &n_asked);
+    for (int i = 0; i < 2; i++) ask(b, "anna", 100 + i, 1); /* three uses: lost */
+    assert_false(weft__route_book_reward(b, "anna", "none", 1));
+    assert_true(weft__route_book_mark(b, "anna") == mark);
+    weft__route_book_stats_get(b, &stats);
+    assert_int_equal(stats.lost_lines, 3);
+    assert_int_equal(stats.tenants, 1);
+    ask(b, "anna", 200, 1);
+    assert_int_equal(n_asked, 4);
+    weft__route_book_free(&b);
+    log[read_log(log, sizeof log - 1)] = 0;
+    assert_non_null(strstr(log, "chatcmpl-200"));
+}
+
 static void full_disk(void **state)
 {
     weft__route_book_stats stats;
@@ -267,6 +321,8 @@ int main(void)
         cmocka_unit_test(forgets),
         cmocka_unit_test(a_log_is_bounded),
         cmocka_unit_test(full_disk),
+        cmocka_unit_test(a_log_is_not_cut_in_place),
+        cmocka_unit_test(a_path_is_asked_for_again),
         cmocka_unit_test(many_tenants),
         cmocka_unit_test(without_memory),
     };
