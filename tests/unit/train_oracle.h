@@ -219,4 +219,34 @@ static double oracle_loss(oracle *o)
     return loss;
 }
 
+/* (loss at p + h d - loss at p - h d) / 2h along a random direction of each parameter, against the trainer's
+ * gradient. */
+static inline void oracle_differences(const weft__trainer *t, oracle *o, double (*loss)(oracle *o, const void *arg),
+                                      const void *arg, const char *what)
+{
+    static const double step = 1e-5;
+    weft__rng rng;
+    weft__rng_seed(&rng, 3);
+    for (int32_t p = 0; p < t->n_params; p++) {
+        const struct weft__trainer_weight *param = &t->params[p];
+        double *d = oracle_floats((size_t)param->n), norm = 0, along = 0, at[2];
+        for (int64_t i = 0; i < param->n; i++) {
+            norm += (double)param->grad[i] * (double)param->grad[i];
+            d[i] = (weft__rng_below(&rng, 2) ? 1 : -1) / sqrt((double)param->n);
+            along += d[i] * (double)param->grad[i];
+        }
+        for (int side = 0; side < 2; side++) {
+            const double h = side ? -step : step;
+            for (int64_t i = 0; i < param->n; i++) o->param[p][i] += h * d[i];
+            at[side] = loss(o, arg);
+            for (int64_t i = 0; i < param->n; i++) o->param[p][i] -= h * d[i];
+        }
+        const double want = (at[0] - at[1]) / (2 * step);
+        if (!(fabs(along - want) <= 3e-5 * sqrt(norm) + 1e-7))
+            fail_msg("%s, %s: %.9g, finite differences give %.9g (length %.3g)", what, param->name, along, want,
+                     sqrt(norm));
+        weft__free(d);
+    }
+}
+
 #endif
