@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* clock.c: monotonic time (clock.h). No state. */
+/* clock.c: time (clock.h). No state. */
 #include "base/clock.h"
 
 #include <time.h>
@@ -9,6 +9,13 @@ uint64_t weft__clock_ns(void)
     struct timespec t = {0, 0};
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int64_t weft__clock_unix_ms(void)
+{
+    struct timespec t = {0, 0};
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 void weft__clock_cond_init(pthread_cond_t *cond)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* clock.h: monotonic time. Thread-safe. */
+/* clock.h: monotonic time, and that of the calendar. Thread-safe. */
 #ifndef WEFT_BASE_CLOCK_H
 #define WEFT_BASE_CLOCK_H
 
@@ -8,6 +8,8 @@
 
 /* Nanoseconds since an arbitrary point; never goes back. */
 uint64_t weft__clock_ns(void);
+/* Milliseconds since 1970 (UTC), as whoever keeps records writes them; somebody may set it back. */
+int64_t weft__clock_unix_ms(void);
 /* A condition whose timed waits go by this clock: one that is set must not end or stretch a wait. */
 void weft__clock_cond_init(pthread_cond_t *cond);
 /* Waits on such a condition, with its lock: 0 when it was signalled, or for no reason; nonzero when the clock has come

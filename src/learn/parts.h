@@ -103,8 +103,6 @@ struct weft__learn_store {
 weft_status weft__learn_await(weft__learn_store *s, weft__learn_job *job, weft_error *err);
 /* Was the tenant forgotten since? Then what began at that time brings nothing. With the store's lock. */
 int weft__learn_is_forgotten(const weft__learn_store *s, const char *tenant, int64_t time_ms);
-/* Now, Unix time. */
-int64_t weft__learn_now_ms(void);
 
 /* ---- what the writer does; in a transaction but for the last ---- */
 

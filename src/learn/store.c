@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -17,13 +16,6 @@
 #include "learn/parts.h"
 
 enum { EVENTS_PER_HOUR = 600, RETRY_S = 60 /* what a forgetting left to do */ };
-
-int64_t weft__learn_now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- the writer ---- */
 

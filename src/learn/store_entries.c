@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/sha256.h"
 #include "learn/parts.h"
@@ -105,7 +106,7 @@ weft_status weft__learn_say_version(const weft__learn_sayer *y, const weft__lear
 weft_status weft__learn_say_deletion(const weft__learn_sayer *y, const weft__learn_totals *t, weft_error *err)
 {
     weft__strbuf out = {0};
-    weft_status st = begin(y, &out, "deletion", weft__learn_now_ms(), err);
+    weft_status st = begin(y, &out, "deletion", weft__clock_unix_ms(), err);
     weft__strbuf_printf(
         &out, ",\"answers\":%" PRId64 ",\"events\":%" PRId64 ",\"memories\":%" PRId64 ",\"versions\":%" PRId64,
         t->n_answers, t->n_events, t->n_memories, t->n_versions);

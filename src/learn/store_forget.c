@@ -96,7 +96,7 @@ static void note_forgotten(weft__learn_store *s, const char *tenant)
 {
     pthread_mutex_lock(&s->lock);
     s->forgotten[s->n_forgotten % WEFT__LEARN_FORGOTTEN] =
-        (struct weft__learn_forgotten){weft__hash(tenant, strlen(tenant)), weft__learn_now_ms()};
+        (struct weft__learn_forgotten){weft__hash(tenant, strlen(tenant)), weft__clock_unix_ms()};
     s->n_forgotten++;
     pthread_mutex_unlock(&s->lock);
 }

@@ -325,7 +325,7 @@ weft_status weft__learn_expire(weft__learn_store *s, int64_t tenant, weft_error 
     if (!s->max_age_s || (s->expired_ns && now - s->expired_ns < EVERY_S * 1000000000ull)) return WEFT_OK;
     s->expired_ns = now;
     weft_status st = weft__learn_db_do(s->db, err, "DELETE FROM answers WHERE time < ?1", "i",
-                                       weft__learn_now_ms() - s->max_age_s * 1000);
+                                       weft__clock_unix_ms() - s->max_age_s * 1000);
     if (!st) count_expired(s);
     return st;
 }

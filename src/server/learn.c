@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "learn/feedback.h"
 #include "server/memories.h"
 #include "server/router.h"
@@ -23,13 +23,6 @@ enum {
     SOURCE_MOST = 1 << 20, /* of what was asked, to be kept as text */
     RETRY_S = 60           /* when feedback was too much */
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- prompts ---- */
 
@@ -152,7 +145,7 @@ void weft__server_learn_text(weft__server_model *m, const weft__api_params *para
 void weft__server_learn_begin(weft__server_response *g)
 {
     g->learn.on = g->server->learn && g->params.store && !g->embedding;
-    if (g->learn.on) g->learn.began_ms = now_ms();
+    if (g->learn.on) g->learn.began_ms = weft__clock_unix_ms();
 }
 
 void weft__server_learn_leased(weft__server_response *g)
@@ -290,7 +283,7 @@ static int take_feedback(weft_server *s, weft__http_request *r, const weft__serv
     if (ok) ok = tenant_for(s, who, said.user, tenant, error) && weft__server_disk_enter(s, r, NULL, error);
     if (ok) {
         said.feedback.tenant = tenant;
-        said.feedback.time_ms = now_ms();
+        said.feedback.time_ms = weft__clock_unix_ms();
         ok = learn_fault(weft__learn_tell(s->learn, &said.feedback, &told, &err), &err, NULL, error);
         if (ok && !told.is_repeated) pass_on(s, tenant, &said.feedback, told.event);
         weft__server_disk_leave(s, r);

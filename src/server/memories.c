@@ -5,18 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 enum { BLOCK_BYTES = 4096 /* of a prompt that are memories */, RETRY_S = 60 /* where too many are put */ };
-
-static int64_t unix_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- life ---- */
 
@@ -72,7 +65,7 @@ int weft__server_memories_block(weft_server *s, const char *tenant, const weft__
     if (at < n_messages && before) weft__strbuf_puts(out, "\n\n");
     /* a store that fails costs memories, not answers */
     if (at == n_messages ||
-        weft__memory_block(s->memories, tenant, text, n_text, unix_ms(), BLOCK_BYTES, out, n, NULL) || !*n)
+        weft__memory_block(s->memories, tenant, text, n_text, weft__clock_unix_ms(), BLOCK_BYTES, out, n, NULL) || !*n)
         *n = 0, out->len = before;
     return 1;
 }
@@ -144,7 +137,7 @@ static int put_one(weft_server *s, weft__http_request *r, const char *tenant, we
     size_t n;
     const char *body = weft__http_body(r, &n);
     int ok = weft__api_params_parse(&weft__api_table_memories, 1, body, n, &a, error);
-    const int64_t now = unix_ms();
+    const int64_t now = weft__clock_unix_ms();
     weft__learn_memory m = {.number = a.memory_id,
                             .tenant = tenant,
                             .kind = a.memory_kind,
