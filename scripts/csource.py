@@ -123,6 +123,9 @@ class Source:
                 depth -= 1
             elif depth == 0 and t.kind == "word" and piece[i + 1].text in (";", ",", "[") and i > 1:
                 names.append(t)
+            elif depth == 0 and t.kind == "word" and piece[i + 1].text == "__attribute__" and i > 1:
+                names.append(t)
+                break
             elif depth == 0 and t.kind == "word" and i > 2 and [piece[i - 2].text, piece[i - 1].text] == ["(", "*"]:
                 names = [t]
                 break

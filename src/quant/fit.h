@@ -37,8 +37,17 @@ typedef struct weft__fit {
 
 weft__fit_span weft__fit_span_of(const float *x, const float *w, int n);
 
+/* 1 / d; 0 where d is so small that every value would be far beyond the levels, or 0 itself. */
+static inline float weft__fit_inverse(float d)
+{
+    return __builtin_fabsf(d) < 1e-36f ? 0.f : 1.f / d;
+}
+
 /* The fit of given d and m. */
 weft__fit weft__fit_at(const weft__fit_levels *lv, const weft__fit_span *s, float d, float m);
+/* The same of n pairs, several at once as wide as registers are, with the same bits. */
+void weft__fit_each(const weft__fit_levels *lv, const weft__fit_span *s, int n, const float *d, const float *m,
+                    weft__fit *out);
 
 /* Searches d of either sign with m = 0. */
 weft__fit weft__fit_scale(const weft__fit_levels *lv, const weft__fit_span *s);

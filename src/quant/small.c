@@ -21,17 +21,28 @@ struct rounded {
     uint16_t d, m;
 };
 
-/* Tries scale d with the offsets about the best one for it. */
-static void try_half(const weft__fit_levels *lv, int affine, const weft__quant_scaled *s, const weft__fit_span *span,
-                     const weft__fit *free, uint16_t d, struct rounded *best)
+enum { HALVES = 3, OFFSETS = 3, STEPS_AT_ONCE = 16 };
+
+/* Tries n <= HALVES scales with the offsets about the best one for each. */
+static void try_halves(const weft__fit_levels *lv, int affine, const weft__quant_scaled *s, const weft__fit_span *span,
+                       const weft__fit *free, int n, const uint16_t *half, struct rounded *best)
 {
-    float d_value = weft__quant_scaled_back(s, d), m_value = 0;
-    uint16_t m = affine ? weft__quant_scaled_half(s, (span->swx - d_value * free->swl) / span->sw, &m_value) : 0;
-    for (int step = affine ? -1 : 0; step <= (affine ? 1 : 0); step++) {
-        uint16_t beside = half_beside(m, step);
-        weft__fit f = weft__fit_at(lv, span, d_value, weft__quant_scaled_back(s, beside));
-        if (f.err < best->fit.err) *best = (struct rounded){f, d, beside};
+    struct rounded all[HALVES * OFFSETS];
+    weft__fit fit[HALVES * OFFSETS];
+    float d[HALVES * OFFSETS], m[HALVES * OFFSETS], ignored;
+    int n_all = 0;
+    for (int i = 0; i < n; i++) {
+        const float value = weft__quant_scaled_back(s, half[i]);
+        uint16_t middle = affine ? weft__quant_scaled_half(s, (span->swx - value * free->swl) / span->sw, &ignored) : 0;
+        for (int step = affine ? -1 : 0; step <= (affine ? 1 : 0); step++, n_all++) {
+            all[n_all] = (struct rounded){.d = half[i], .m = half_beside(middle, step)};
+            d[n_all] = value;
+            m[n_all] = weft__quant_scaled_back(s, all[n_all].m);
+        }
     }
+    weft__fit_each(lv, span, n_all, d, m, fit);
+    for (int i = 0; i < n_all; i++)
+        if (fit[i].err < best->fit.err) *best = (struct rounded){fit[i], all[i].d, all[i].m};
 }
 
 /* For blocks that the levels fit exactly (a few values, evenly spaced): the rounding of d is then all the error, and
@@ -39,12 +50,22 @@ static void try_half(const weft__fit_levels *lv, int affine, const weft__quant_s
 static void try_steps(const weft__fit_levels *lv, int affine, const weft__quant_scaled *s, const weft__fit_span *span,
                       const weft__fit *free, struct rounded *best)
 {
-    float whole = affine ? span->max - span->min : fmaxf(fabsf(span->min), fabsf(span->max)), ignored;
-    for (int n_steps = 1; (float)n_steps <= lv->hi; n_steps++) {
-        weft__fit other = weft__fit_at(lv, span, whole / (float)n_steps, affine ? span->min : 0);
-        if (!(other.err <= WEFT__FIT_EXACT * span->swxx)) continue;
-        try_half(lv, affine, s, span, &other, weft__quant_scaled_half(s, other.d, &ignored), best);
-        if (!affine) try_half(lv, affine, s, span, free, weft__quant_scaled_half(s, -other.d, &ignored), best);
+    const float whole = affine ? span->max - span->min : fmaxf(fabsf(span->min), fabsf(span->max));
+    float ignored, d[STEPS_AT_ONCE], m[STEPS_AT_ONCE];
+    weft__fit other[STEPS_AT_ONCE];
+    for (int first = 1, n = 0; (float)first <= lv->hi; first += n) {
+        for (n = 0; n < STEPS_AT_ONCE && (float)(first + n) <= lv->hi; n++) {
+            d[n] = whole / (float)(first + n);
+            m[n] = affine ? span->min : 0;
+        }
+        weft__fit_each(lv, span, n, d, m, other);
+        for (int i = 0; i < n; i++) {
+            if (!(other[i].err <= WEFT__FIT_EXACT * span->swxx)) continue;
+            uint16_t half = weft__quant_scaled_half(s, other[i].d, &ignored);
+            try_halves(lv, affine, s, span, &other[i], 1, &half, best);
+            half = weft__quant_scaled_half(s, -other[i].d, &ignored);
+            if (!affine) try_halves(lv, affine, s, span, free, 1, &half, best);
+        }
     }
 }
 
@@ -62,7 +83,8 @@ void weft__quant_small_encode(const weft__fit_levels *lv, int affine, const floa
     weft__fit_span span = weft__fit_span_of(s.x, w, WEFT__QUANT_QK);
     weft__fit free = affine ? weft__fit_affine(lv, &span, INFINITY) : weft__fit_scale(lv, &span);
     uint16_t d = weft__quant_scaled_half(&s, free.d, &ignored);
-    for (int step = -1; step <= 1; step++) try_half(lv, affine, &s, &span, &free, half_beside(d, step), &best);
+    const uint16_t halves[HALVES] = {half_beside(d, -1), d, half_beside(d, 1)};
+    try_halves(lv, affine, &s, &span, &free, HALVES, halves, &best);
     if (!lv->table && best.fit.err <= WEFT__FIT_EXACT * span.swxx) try_steps(lv, affine, &s, &span, &free, &best);
     out->d = best.d;
     out->m = best.m;

@@ -62,25 +62,43 @@ static int clamped(float v, int lo, int hi)
     return v < (float)lo ? lo : v > (float)hi ? hi : (int)lrintf(v);
 }
 
-/* Tries the minima around the one that keeps the sub-block's centre where its own fit has it. */
-static void try_scale(const struct super_work *k, int j, int scale, struct super_choice *c)
+enum { TRIED = 6 }; /* of a sub-block: three scales, two minima each */
+
+/* The minima around the one that keeps the sub-block's centre where its own fit has it: the first; how many: *n. */
+static int minima(const struct super_work *k, int j, int scale, const struct super_choice *c, int *n)
 {
     const weft__quant_super *form = k->form;
     const weft__fit *own = &k->own[j];
-    float d = c->d * (float)scale, want = 0;
-    int n_mins = 1, first = 0;
-    if (form->min_hi && c->dmin != 0) {
-        want = ((d - own->d) * own->swl / k->span[j].sw - own->m) / c->dmin;
-        first = clamped(floorf(want), 0, form->min_hi);
-        n_mins = first < form->min_hi ? 2 : 1;
-    }
-    for (int min = first; min < first + n_mins; min++) {
-        weft__fit f = weft__fit_at(&form->levels, &k->span[j], d, -c->dmin * (float)min);
-        if (f.err < c->fit[j].err) {
-            c->fit[j] = f;
-            c->scale[j] = scale;
-            c->min[j] = min;
+    *n = 1;
+    if (!form->min_hi || c->dmin == 0) return 0;
+    const float d = c->d * (float)scale, want = ((d - own->d) * own->swl / k->span[j].sw - own->m) / c->dmin;
+    const int first = clamped(floorf(want), 0, form->min_hi);
+    *n = first < form->min_hi ? 2 : 1;
+    return first;
+}
+
+/* Chooses scale (from..to) and minimum of a sub-block. */
+static void choose_of(const struct super_work *k, int j, int from, int to, struct super_choice *c)
+{
+    int scale[TRIED], min[TRIED], n = 0, n_mins;
+    float d[TRIED], m[TRIED];
+    weft__fit f[TRIED];
+    for (int v = from; v <= to; v++) {
+        const int first = minima(k, j, v, c, &n_mins);
+        for (int i = 0; i < n_mins; i++, n++) {
+            scale[n] = v;
+            min[n] = first + i;
+            d[n] = c->d * (float)v;
+            m[n] = -c->dmin * (float)min[n];
         }
+    }
+    weft__fit_each(&k->form->levels, &k->span[j], n, d, m, f);
+    c->fit[j].err = INFINITY;
+    for (int i = 0; i < n; i++) {
+        if (!(f[i].err < c->fit[j].err)) continue;
+        c->fit[j] = f[i];
+        c->scale[j] = scale[i];
+        c->min[j] = min[i];
     }
 }
 
@@ -93,8 +111,7 @@ static void choose(const struct super_work *k, struct super_choice *c)
         int near = c->d != 0 ? clamped(k->own[j].d / c->d, form->scale_lo, form->scale_hi) : 0;
         int from = near - 1 > form->scale_lo ? near - 1 : form->scale_lo,
             to = near + 1 < form->scale_hi ? near + 1 : form->scale_hi;
-        c->fit[j].err = INFINITY;
-        for (int scale = from; scale <= to; scale++) try_scale(k, j, scale, c);
+        choose_of(k, j, from, to, c);
         c->err += c->fit[j].err;
     }
 }

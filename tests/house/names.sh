@@ -27,6 +27,8 @@ expect 0 "$names" . src/kv/a.c 'static int weft__json_put(void);\n/* int weft__p
 expect 0 "$names" . src/text/chat/a.c 'int weft__chat_a(void);\nint weft__text_b(void);\n'
 expect 2 "$names" 'does not say its room' src/kv/a.h '#define SIZE 1\nenum { WEFT__KV_A, WEFT__B = 2 };\n'
 expect 1 "$names" 'type place does not' src/kv/a.h 'typedef struct place {\n    int x;\n} place;\n'
+expect 1 "$names" 'type place does not' src/kv/a.h 'typedef float place __attribute__((vector_size(16)));\n'
+expect 0 "$names" 'does not' src/kv/a.h 'typedef float kv_place __attribute__((vector_size(SIXTEEN)));\n'
 expect 0 "$names" 'does not' src/kv/a.c 'typedef struct place {\n    int x;\n} place;\n'
 printf "struct place {\n    int x;\n};\n" >src/base/b.c
 expect 1 "$names" 'type place has a body in' src/kv/a.c 'struct place {\n    int y;\n};\n'

@@ -5,9 +5,9 @@
 
 #include <float.h>
 #include <math.h>
-
 #include "quant/blocks.h"
 #include "quant/encode.h"
+#include "quant/fit_parts.h"
 #include "quant/half.h"
 
 /* What a plain encoder of the format does: sub-blocks of `sub`, whole levels lo..hi from the largest magnitude or, with
@@ -365,6 +365,36 @@ static void what_is_out_of_reach_is_counted(void **state)
     assert_non_null(strstr(err.message, "row 7, column 3: NaN"));
 }
 
+/* However many candidates are judged side by side, each is judged as it is alone: so files do not depend on the
+ * processor that wrote them. */
+static void all_widths_give_the_same_bits(void **state)
+{
+    (void)state;
+    enum { MOST = 9, LONG = 32 };
+    const weft__fit_levels levels[] = {{.lo = -8, .hi = 7}, {.lo = 0, .hi = 31}, {.table = weft__block_iq4_values}};
+    float x[LONG], w[LONG], d[MOST], m[MOST];
+    weft__rng rng;
+    weft__rng_seed(&rng, 5);
+    for (int round = 0; round < 300; round++) {
+        const int n = round % (MOST + 1);
+        for (int i = 0; i < LONG; i++) x[i] = (float)weft__rng_normal(&rng), w[i] = (float)weft__rng_double(&rng);
+        for (int i = 0; i < MOST; i++) m[i] = (float)weft__rng_normal(&rng);
+        for (int i = 0; i < MOST; i++) d[i] = i == 4 ? 0 : 0.2f * (float)weft__rng_normal(&rng);
+        const weft__fit_span span = weft__fit_span_of(x, w, round % 2 ? LONG : LONG / 2);
+        for (int f = 0; f < weft__fit_n_widths; f++) {
+            weft__fit out[MOST + 1];
+            memset(out, 0x5a, sizeof out);
+            if (!(weft__tier_mask() >> weft__fit_widths[f].tier & 1)) continue;
+            weft__fit_widths[f].each(&levels[round % 3], &span, n, d, m, out);
+            for (int i = 0; i < n; i++) {
+                const weft__fit alone = weft__fit_at(&levels[round % 3], &span, d[i], m[i]);
+                assert_memory_equal(&out[i], &alone, sizeof alone);
+            }
+            for (size_t i = 0; i < sizeof *out; i++) assert_int_equal(((unsigned char *)&out[n])[i], 0x5a);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +407,7 @@ int main(void)
         cmocka_unit_test(what_is_out_of_reach_is_counted),
         cmocka_unit_test(the_nearest_code_without_a_search),
         cmocka_unit_test(the_nearest_code_at_the_ends),
+        cmocka_unit_test(all_widths_give_the_same_bits),
     };
     return cmocka_run_group_tests_name("quant_encode", tests, NULL, NULL);
 }
