@@ -224,8 +224,9 @@ def table(tests, record):
     """The text of docs/howto/test.md: `tests` as tests_of gives them, from all configurations that there are."""
     usual, long = record["tests"], record.get("all", {})
     lines = [HEAD + f"Record of {record.get('date')}: {record.get('cpu')}, {record.get('cores')} cores, compiler cache {record.get('cache')}, "
-             f"{record.get('total')} s in all.\n\n| part | configure | build | tests |\n| --- | ---: | ---: | ---: |\n"]
-    lines += [f"| {name} | {took.get('configure', '')} | {took.get('build', '')} | {took.get('tests', '')} |\n" for name, took in record["parts"].items()]
+             f"{record.get('total')} s in all.\n\n| part | configure | build | tests | beside earlier tests |\n| --- | ---: | ---: | ---: | ---: |\n"]
+    steps = ("configure", "build", "tests", "ahead")
+    lines += [f"| {name} | " + " | ".join(str(took.get(step, "")) for step in steps) + " |\n" for name, took in record["parts"].items()]
     lines.append(
         "\nSeconds of all of `make test` on the machines where it was recorded:\n\n| processor, compiler cache | cores"
         " | date | s |\n| --- | ---: | --- | ---: |\n"
@@ -265,6 +266,6 @@ def programs_table(parts):
     """The checks that are programs of their own."""
     lines = ["\n## checks\n\n| check | claims | test | all | s |\n| --- | --- | --- | --- | ---: |\n"]
     for name, (source, usual) in PROGRAMS.items():
-        claim, took = claim_of(source).replace("|", "\\|"), parts.get(name, {}).get("tests", "")
+        claim, took = claim_of(source).replace("|", "\\|"), parts.get(name, {}).get("tests") or parts.get(name, {}).get("ahead", "")
         lines.append(f"| {name} | {claim} | {'yes' if usual else ''} | yes | {took} |\n")
     return "".join(lines)

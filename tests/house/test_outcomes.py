@@ -221,6 +221,53 @@ class Fetched(unittest.TestCase):
         self.assertEqual(self.fetch("the model", WEFT_NO_SMOLLM2="no disk"), (77, "smollm2: skipped: no SmolLM2-135M-Instruct: no disk\n"))
 
 
+class BeforeTheirTurn(unittest.TestCase):
+    """scripts/ahead.py: what is done early is done as it would have been, or not at all."""
+    def begin(self, work):
+        sys.path.insert(0, os.path.join(ROOT, "scripts"))
+        import ahead
+        found = ahead.Ahead(ROOT)
+        found.start({name: [[sys.executable, "-c", line] for line in lines] for name, lines in work.items()})
+        return found
+
+    def wait_for(self, path):
+        until = time.time() + PATIENCE
+        while not os.path.exists(path) and time.time() < until:
+            time.sleep(0.01)
+
+    def test_what_ended_is_taken_once(self):
+        with tempfile.TemporaryDirectory() as d:
+            end = os.path.join(d, "end")
+            found = self.begin({"good": ["print('a')", "import os; print('b', os.nice(0))"], "bad": ["import sys; print('c'); sys.exit(3)", "print('d')"],
+                                "last": [f"open({end!r}, 'w')"]})
+            self.wait_for(end)
+            good, bad = found.take("good"), found.take("bad")
+            self.assertEqual((good.status, good.output, len(good.seconds)), (0, "a\nb 19\n", 2))
+            self.assertEqual((bad.status, bad.output), (3, "c\n"))
+            self.assertIsNone(found.take("good"))
+
+    def test_what_is_in_work_is_stopped_and_what_waits_is_not_begun(self):
+        with tempfile.TemporaryDirectory() as d:
+            paths = begun, late, other = [os.path.join(d, name) for name in ("begun", "late", "other")]
+            found = self.begin({"now": [f"import time; open({begun!r}, 'w'); time.sleep({PATIENCE})"], "late": [f"open({late!r}, 'w')"],
+                                "other": [f"open({other!r}, 'w')"]})
+            self.wait_for(begun)
+            self.assertIsNone(found.take("late"))
+            began = time.time()
+            self.assertIsNone(found.take("now"))
+            self.assertLess(time.time() - began, PATIENCE / 2)
+            self.wait_for(other)
+            self.assertEqual([os.path.exists(path) for path in paths], [True, False, True])
+
+    def test_the_end_stops_all(self):
+        with tempfile.TemporaryDirectory() as d:
+            begun, late = [os.path.join(d, name) for name in ("begun", "late")]
+            found = self.begin({"now": [f"import time; open({begun!r}, 'w'); time.sleep({PATIENCE})"], "late": [f"open({late!r}, 'w')"]})
+            self.wait_for(begun)
+            found.stop()
+            self.assertEqual((found.take("now"), found.take("late"), os.path.exists(late)), (None, None, False))
+
+
 class Record(unittest.TestCase):
     """scripts/suite.py: what the table says, and what exceeds it."""
     def setUp(self):

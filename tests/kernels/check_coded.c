@@ -123,9 +123,12 @@ static double value_of_f8(int code)
 
 static int coded_f8(float x)
 {
+    static double values[0x7F]; /* this program has one thread */
     int best = 0;
+    if (!values[0x7E])
+        for (int i = 0; i < 0x7F; i++) values[i] = value_of_f8(i);
     for (int i = 1; i < 0x7F; i++) {
-        const double apart = fabs(fabs((double)x) - value_of_f8(i)), before = fabs(fabs((double)x) - value_of_f8(best));
+        const double apart = fabs(fabs((double)x) - values[i]), before = fabs(fabs((double)x) - values[best]);
         if (apart < before || (apart == before && i % 2 == 0)) best = i;
     }
     return best | (signbit(x) ? 0x80 : 0);
@@ -308,15 +311,20 @@ typedef struct decoded {
     int32_t *pages;
 } decoded;
 
-/* In double, and so a little apart from what was rounded in F32. */
+/* In double, and so a little apart from what was rounded in F32; neighbours first. */
 static void turned_back(const double *x, int n, double *y)
 {
     const int b = block_of(n);
-    for (int i = 0; i < n; i++) {
-        double sum = 0;
-        for (int j = 0; j < b; j++) sum += (__builtin_popcount((unsigned)(i % b & j)) % 2 ? -1 : 1) * x[i / b * b + j];
-        y[i] = sum / sqrt(b);
+    memcpy(y, x, (size_t)n * sizeof *y);
+    for (int apart = 1; apart < b; apart *= 2) {
+        for (int i = 0; i < n; i++) {
+            if (i & apart) continue;
+            const double sum = y[i] + y[i + apart], difference = y[i] - y[i + apart];
+            y[i] = sum;
+            y[i + apart] = difference;
+        }
     }
+    for (int i = 0; i < n; i++) y[i] /= sqrt(b);
 }
 
 static void decoded_open(check *c, decoded *s, const uint32_t format[2], int hk, int hv, int n)
@@ -437,8 +445,17 @@ static void decoded_case(check *c, const decoded *s, int n_q, int window)
 
 void check_attn_decoded(check *c)
 {
-    static const int sizes[][3] = {{64, 64, 1},    {80, 80, 77},   {96, 96, 130},  {112, 112, 65}, {128, 128, 1100},
-                                   {192, 128, 70}, {256, 256, 40}, {512, 512, 20}, {20, 31, 50},   {64, 64, 32768}};
+    /* what has more than a split of positions is long for the readable kernel: so long once where it repeats */
+    static const int sizes[][3] = {{64, 64, 1},
+                                   {80, 80, 77},
+                                   {96, 96, 130},
+                                   {112, 112, 65},
+                                   {128, 128, CLAIMS_REPEATED(2, 1, 1) * WEFT__ATTN_SPLIT_TOKENS + 76},
+                                   {192, 128, 70},
+                                   {256, 256, 40},
+                                   {512, 512, 20},
+                                   {20, 31, 50},
+                                   {64, 64, 32768}};
     const size_t n = sizeof sizes / sizeof *sizes - CLAIMS_SWEPT(1, 0); /* the last in make test-all */
     for (int f = 0; f < 2 * N_FORMATS; f++) {                           /* each with itself, then with the next */
         const uint32_t pair[2] = {formats[f % N_FORMATS], formats[(f + f / N_FORMATS) % N_FORMATS]};
