@@ -479,7 +479,7 @@ static void refusals_name_the_tool_and_the_place(void **state)
          NULL,
          "[{\"function\":{\"name\":\"f\"}},{\"function\":{\"name\":\"g\",\"parameters\":{\"type\":\"object\","
          "\"properties\":{"
-         "\"a\":{\"not\":{\"type\":\"null\"}}}}}}]",
+         "\"a\":{\"contains\":{\"type\":\"null\"}}}}}}]",
          WEFT_UNSUPPORTED,
          {"tools[1].function.parameters", "#/properties/a"}},
         {"hermes",

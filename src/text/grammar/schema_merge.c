@@ -42,7 +42,7 @@ static weft__json *both(weft__gram_schema *c, const weft__json *a, const weft__j
     return schema;
 }
 
-static void set_types(weft__gram_schema *c, weft__json *flat, unsigned types)
+void weft__gram_schema_set_types(weft__gram_schema *c, weft__json *flat, unsigned types)
 {
     weft__json *list = weft__json_new_array();
     for (unsigned i = 0; i < 7; i++)
@@ -73,7 +73,7 @@ static weft__json *own_limits(weft__gram_schema *c, const weft__json *schema, co
         const weft__json *own = own_value(schema, &m);
         if (!own) continue;
         if (strcmp(m.key, "type") != 0) set(c, flat, m.key, weft__json_copy(own));
-        else set_types(c, flat, weft__gram_schema_own_types(c, schema, at));
+        else weft__gram_schema_set_types(c, flat, weft__gram_schema_own_types(c, schema, at));
     }
     const weft__json *one = weft__json_get(schema, "const"), *list = weft__json_get(schema, "enum");
     int listed = !list;
@@ -92,12 +92,10 @@ static weft__json *own_limits(weft__gram_schema *c, const weft__json *schema, co
 /* The larger or the smaller number; NULL when a value is no number, which is refused where it is used. */
 static const weft__json *stricter(const weft__json *a, const weft__json *b, int larger)
 {
-    double x = 0, y = 0;
-    int64_t i, k;
-    if (!weft__json_double(a, &x)) return a;
-    if (!weft__json_double(b, &y)) return b;
-    int less = weft__json_int(a, &i) && weft__json_int(b, &k) ? i < k : x < y;
-    return less == larger ? b : a;
+    long double x = 0, y = 0;
+    if (!weft__gram_schema_exactly(a, &x)) return a;
+    if (!weft__gram_schema_exactly(b, &y)) return b;
+    return (x < y) == larger ? b : a;
 }
 
 static void merge_multiples(weft__gram_schema *c, weft__json *flat, const weft__json *a, const weft__json *b,
@@ -186,7 +184,8 @@ static int merge_keyword(weft__gram_schema *c, weft__json *flat, const weft__jso
         if (x & WEFT__GRAM_NUMBER_TYPE) x |= WEFT__GRAM_INTEGER_TYPE;
         if (y & WEFT__GRAM_NUMBER_TYPE) y |= WEFT__GRAM_INTEGER_TYPE;
         if (!(x & y)) return 0;
-        set_types(c, flat, x & y & WEFT__GRAM_NUMBER_TYPE ? x & y & ~(unsigned)WEFT__GRAM_INTEGER_TYPE : x & y);
+        weft__gram_schema_set_types(
+            c, flat, x & y & WEFT__GRAM_NUMBER_TYPE ? x & y & ~(unsigned)WEFT__GRAM_INTEGER_TYPE : x & y);
     } else if (!strcmp(m->key, "enum")) {
         return merge_values(c, flat, known, m->value, at);
     } else if (is_one_of(m->key, lows) || is_one_of(m->key, highs)) {
@@ -211,6 +210,19 @@ static int merge_keyword(weft__gram_schema *c, weft__json *flat, const weft__jso
 
 /* ---- what is within ---- */
 
+/* 1 when no value fits both, where one of them names values or asks for what is not: such that say it at once. */
+static int surely_apart(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at)
+{
+    static const char *const keys[] = {"const", "enum"};
+    for (size_t i = 0; a && b && i < 2; i++)
+        if (weft__json_get(a, keys[i]) || weft__json_get(b, keys[i])) return weft__gram_schema_disjoint(c, a, b, at, 0);
+    if (!weft__json_get(a, "type") || !weft__json_get(b, "type")) return 0;
+    unsigned x = weft__gram_schema_types(c, a, at), y = weft__gram_schema_types(c, b, at);
+    if (x & WEFT__GRAM_NUMBER_TYPE) x |= WEFT__GRAM_INTEGER_TYPE;
+    if (y & WEFT__GRAM_NUMBER_TYPE) y |= WEFT__GRAM_INTEGER_TYPE;
+    return !(x & y);
+}
+
 /* What a schema asks of a member that its properties do not name; NULL: nothing. */
 static const weft__json *of_others(weft__gram_schema *c, const weft__json *a, const char *at)
 {
@@ -222,6 +234,34 @@ static const weft__json *of_others(weft__gram_schema *c, const weft__json *a, co
     return more;
 }
 
+static weft__json *flatten(weft__gram_schema *c, const weft__json *schema, const char *at, int depth);
+
+/* What both ask of a member. Where a condition asks for what the schema itself has not, there is none. */
+static weft__json *both_of_member(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at,
+                                  const char *name)
+{
+    enum { DEEP = 2, FOLLOWED = 16 };
+    if (surely_apart(c, a, b, at)) return weft__json_new_bool(0);
+    weft__json *out = both(c, a, b), *flat;
+    weft__strbuf place = {0};
+    if (!c->conditional || c->probing >= DEEP || says_nothing(a) || says_nothing(b) || weft__json_equal(a, b))
+        return out;
+    weft__strbuf_puts(&place, at);
+    weft__gram_schema_put_key(&place, "properties");
+    weft__gram_schema_put_key(&place, name);
+    weft__strbuf_putc(&place, 0);
+    c->probing++;
+    flat = place.failed ? NULL : flatten(c, out, place.data, FOLLOWED);
+    c->probing--;
+    if (flat && !weft__json_size(flat) && !weft__gram_schema_failed(c)) {
+        weft__json_free(&out);
+        out = weft__json_new_bool(0);
+    }
+    weft__json_free(&flat);
+    weft__strbuf_free(&place);
+    return out;
+}
+
 /* Members of `key` in a, each put together with the one in b, or with what b asks of others. */
 static void merge_members(weft__gram_schema *c, weft__json *out, const weft__json *a, const weft__json *b,
                           const char *key, const char *at)
@@ -230,7 +270,8 @@ static void merge_members(weft__gram_schema *c, weft__json *out, const weft__jso
     while (weft__json_next(weft__json_get(a, key), &m) && !weft__gram_schema_failed(c)) {
         if (weft__json_get(out, m.key)) continue;
         const weft__json *other = weft__json_get(weft__json_get(b, key), m.key);
-        set(c, out, m.key, both(c, m.value, other ? other : of_others(c, b, at)));
+        if (!other) other = of_others(c, b, at);
+        set(c, out, m.key, both_of_member(c, m.value, other, at, m.key));
     }
 }
 
@@ -293,15 +334,15 @@ static weft__json *merge(weft__gram_schema *c, const weft__json *a, const weft__
     while (fits && !weft__gram_schema_failed(c) && weft__json_next(b, &m)) fits = merge_keyword(c, flat, &m, at);
     if (fits && weft__json_size(b)) merge_objects(c, flat, a, b, at);
     if (fits && weft__json_size(b)) merge_elements(c, flat, a, b);
-    if (fits && weft__json_size(a) && weft__json_size(b)) fits = keep_fitting(c, flat, at);
+    if (fits && weft__json_size(a) && weft__json_size(b))
+        fits = weft__gram_schema_keep_possible(c, flat, at) && keep_fitting(c, flat, at);
     if (!fits || weft__gram_schema_failed(c)) weft__json_free(&flat);
     return flat;
 }
 
 /* ---- combinations ---- */
 
-/* Each of `list` put together with each of `more`; takes both. */
-static weft__json *each_with_each(weft__gram_schema *c, weft__json *list, weft__json *more, const char *at)
+weft__json *weft__gram_schema_each(weft__gram_schema *c, weft__json *list, weft__json *more, const char *at)
 {
     weft__json *out = weft__json_new_array();
     for (size_t i = 0; i < weft__json_size(list) && !weft__gram_schema_failed(c); i++)
@@ -320,21 +361,10 @@ static weft__json *each_with_each(weft__gram_schema *c, weft__json *list, weft__
     return out;
 }
 
-static weft__json *flatten(weft__gram_schema *c, const weft__json *schema, const char *at, int depth);
-
 static void append_all(weft__gram_schema *c, weft__json *list, weft__json *more)
 {
     for (size_t i = 0; i < weft__json_size(more); i++) append(c, list, weft__json_copy(weft__json_at(more, i)));
     weft__json_free(&more);
-}
-
-/* 1 when no schema of a fits a value that one of b fits. */
-static int all_apart(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at)
-{
-    for (size_t i = 0; i < weft__json_size(a); i++)
-        for (size_t k = 0; k < weft__json_size(b); k++)
-            if (!weft__gram_schema_disjoint(c, weft__json_at(a, i), weft__json_at(b, k), at, 0)) return 0;
-    return 1;
 }
 
 /* anyOf or oneOf, put together with `list`, which is taken. */
@@ -342,21 +372,16 @@ static weft__json *with_alternatives(weft__gram_schema *c, weft__json *list, con
                                      const char *at, int depth)
 {
     const weft__json *choices = weft__json_get(schema, key);
-    weft__json *found[MAX_ALTERNATIVES] = {0}, *out = weft__json_new_array();
+    weft__json *out = weft__json_new_array();
     size_t n = weft__json_size(choices);
     if (weft__json_kind_of(choices) != WEFT__JSON_ARRAY || !n)
         weft__gram_schema_fail(c, WEFT_ARGUMENT, at, key, "must be a list with at least one schema");
     if (n > MAX_ALTERNATIVES)
         weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "at most %d alternatives", MAX_ALTERNATIVES);
-    for (size_t i = 0; i < n && !weft__gram_schema_failed(c); i++) {
-        const weft__json *one = weft__json_at(choices, i);
-        found[i] = each_with_each(c, weft__json_copy(list), flatten(c, one, at, depth + 1), at);
-        for (size_t k = 0; !strcmp(key, "oneOf") && k < i && !weft__gram_schema_failed(c); k++)
-            if (!weft__gram_schema_disjoint(c, one, weft__json_at(choices, k), at, 0) &&
-                !all_apart(c, found[i], found[k], at))
-                weft__gram_schema_overlap(c, at, k, i);
-    }
-    for (size_t i = 0; i < n && i < MAX_ALTERNATIVES; i++) append_all(c, out, found[i]);
+    if (!strcmp(key, "oneOf") && !weft__gram_schema_failed(c))
+        choices = weft__gram_schema_exclusive(c, schema, at, list, depth);
+    for (size_t i = 0; i < n && !weft__gram_schema_failed(c); i++)
+        append_all(c, out, weft__gram_schema_beside(c, list, weft__json_at(choices, i), at, depth));
     if (weft__json_size(out) > MAX_ALTERNATIVES)
         weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "more than %d alternatives when put together", MAX_ALTERNATIVES);
     weft__json_free(&list);
@@ -368,6 +393,14 @@ static weft__json *just(weft__gram_schema *c, weft__json *schema)
     weft__json *list = weft__json_new_array();
     append(c, list, schema);
     return list;
+}
+
+weft__json *weft__gram_schema_beside(weft__gram_schema *c, const weft__json *list, const weft__json *schema,
+                                     const char *at, int depth)
+{
+    weft__json *before = list ? weft__json_copy(list) : just(c, weft__json_new_object());
+    if (!before) set(c, NULL, "", NULL);
+    return weft__gram_schema_each(c, before, flatten(c, schema, at, depth + 1), at);
 }
 
 /* The alternatives of what a schema asks. */
@@ -387,18 +420,21 @@ static weft__json *flatten(weft__gram_schema *c, const weft__json *schema, const
     }
     weft__gram_schema_account(c, schema, at);
     if (!weft__gram_schema_check_keywords(c, schema, at, n)) return NULL;
+    c->conditional |= weft__json_get(schema, "not") || weft__json_get(schema, "if");
     weft__json *list = just(c, weft__json_new_object());
-    if (ref) list = each_with_each(c, list, flatten(c, weft__gram_schema_follow(c, ref, at), at, depth + 1), at);
+    if (ref)
+        list = weft__gram_schema_each(c, list, flatten(c, weft__gram_schema_follow(c, ref, at), at, depth + 1), at);
     if (all && (weft__json_kind_of(all) != WEFT__JSON_ARRAY || !weft__json_size(all)))
         weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "allOf", "must be a list with at least one schema");
     for (size_t i = 0; i < weft__json_size(all) && !weft__gram_schema_failed(c); i++)
-        list = each_with_each(c, list, flatten(c, weft__json_at(all, i), at, depth + 1), at);
-    list = each_with_each(c, list, just(c, own_limits(c, schema, at)), at);
+        list = weft__gram_schema_each(c, list, flatten(c, weft__json_at(all, i), at, depth + 1), at);
+    list = weft__gram_schema_each(c, list, just(c, own_limits(c, schema, at)), at);
+    list = weft__gram_schema_conditions(c, list, schema, at, depth);
     if (weft__json_get(schema, "anyOf")) list = with_alternatives(c, list, schema, "anyOf", at, depth);
     if (weft__json_get(schema, "oneOf")) list = with_alternatives(c, list, schema, "oneOf", at, depth);
     if (weft__json_bool(weft__json_get(schema, "nullable"), &yes) && yes) {
         weft__json *null = weft__json_new_object();
-        set_types(c, null, WEFT__GRAM_NULL_TYPE);
+        weft__gram_schema_set_types(c, null, WEFT__GRAM_NULL_TYPE);
         append(c, list, null);
     }
     return list;
