@@ -36,7 +36,9 @@ static weft__json *both(weft__gram_schema *c, const weft__json *a, const weft__j
     if (says_nothing(b) || weft__gram_schema_is_false(a) || weft__json_equal(a, b)) return weft__json_copy(a);
     if (says_nothing(a) || weft__gram_schema_is_false(b)) return weft__json_copy(b);
     weft__json *list = weft__json_new_array(), *schema = weft__json_new_object();
-    append(c, list, weft__json_copy(a));
+    const weft__json *several = weft__json_size(a) == 1 ? weft__json_get(a, "allOf") : NULL;
+    for (size_t i = 0; i < weft__json_size(several); i++) append(c, list, weft__json_copy(weft__json_at(several, i)));
+    if (!several) append(c, list, weft__json_copy(a));
     append(c, list, weft__json_copy(b));
     set(c, schema, "allOf", list);
     return schema;
@@ -236,6 +238,14 @@ static const weft__json *of_others(weft__gram_schema *c, const weft__json *a, co
 
 static weft__json *flatten(weft__gram_schema *c, const weft__json *schema, const char *at, int depth);
 
+/* 1 when it is one schema, which has no lists of words. */
+static int is_plain(const weft__json *flat)
+{
+    const weft__json *one = weft__json_at(flat, 0);
+    return weft__json_size(flat) == 1 && weft__json_kind_of(weft__json_get(one, "pattern")) != WEFT__JSON_ARRAY &&
+           weft__json_kind_of(weft__json_get(one, "format")) != WEFT__JSON_ARRAY;
+}
+
 /* What both ask of a member. Where a condition asks for what the schema itself has not, there is none. */
 static weft__json *both_of_member(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at,
                                   const char *name)
@@ -253,9 +263,9 @@ static weft__json *both_of_member(weft__gram_schema *c, const weft__json *a, con
     c->probing++;
     flat = place.failed ? NULL : flatten(c, out, place.data, FOLLOWED);
     c->probing--;
-    if (flat && !weft__json_size(flat) && !weft__gram_schema_failed(c)) {
+    if (flat && !weft__gram_schema_failed(c) && (!weft__json_size(flat) || is_plain(flat))) {
         weft__json_free(&out);
-        out = weft__json_new_bool(0);
+        out = weft__json_size(flat) ? weft__json_copy(weft__json_at(flat, 0)) : weft__json_new_bool(0);
     }
     weft__json_free(&flat);
     weft__strbuf_free(&place);
@@ -342,6 +352,13 @@ static weft__json *merge(weft__gram_schema *c, const weft__json *a, const weft__
 
 /* ---- combinations ---- */
 
+static int is_listed(const weft__json *list, const weft__json *schema)
+{
+    for (size_t i = 0; i < weft__json_size(list); i++)
+        if (weft__json_equal(weft__json_at(list, i), schema)) return 1;
+    return 0;
+}
+
 weft__json *weft__gram_schema_each(weft__gram_schema *c, weft__json *list, weft__json *more, const char *at)
 {
     weft__json *out = weft__json_new_array();
@@ -350,6 +367,7 @@ weft__json *weft__gram_schema_each(weft__gram_schema *c, weft__json *list, weft_
             weft__gram_schema_account(c, weft__json_at(list, i), at);
             weft__gram_schema_account(c, weft__json_at(more, k), at);
             weft__json *one = merge(c, weft__json_at(list, i), weft__json_at(more, k), at);
+            if (one && c->conditional && is_listed(out, one)) weft__json_free(&one);
             if (!one) continue;
             append(c, out, one);
             if (weft__json_size(out) > MAX_ALTERNATIVES)
@@ -403,6 +421,19 @@ weft__json *weft__gram_schema_beside(weft__gram_schema *c, const weft__json *lis
     return weft__gram_schema_each(c, before, flatten(c, schema, at, depth + 1), at);
 }
 
+/* Those of allOf, without conditions or such alone, put together with `list`, which is taken. Conditions come last: what
+ * else is asked leaves few of their alternatives. */
+static weft__json *with_all(weft__gram_schema *c, weft__json *list, const weft__json *all, int conditions,
+                            const char *at, int depth)
+{
+    for (size_t i = 0; i < weft__json_size(all) && !weft__gram_schema_failed(c); i++) {
+        const weft__json *one = weft__json_at(all, i);
+        if (conditions == (weft__json_get(one, "if") || weft__json_get(one, "not")))
+            list = weft__gram_schema_each(c, list, flatten(c, one, at, depth + 1), at);
+    }
+    return list;
+}
+
 /* The alternatives of what a schema asks. */
 static weft__json *flatten(weft__gram_schema *c, const weft__json *schema, const char *at, int depth)
 {
@@ -426,9 +457,9 @@ static weft__json *flatten(weft__gram_schema *c, const weft__json *schema, const
         list = weft__gram_schema_each(c, list, flatten(c, weft__gram_schema_follow(c, ref, at), at, depth + 1), at);
     if (all && (weft__json_kind_of(all) != WEFT__JSON_ARRAY || !weft__json_size(all)))
         weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "allOf", "must be a list with at least one schema");
-    for (size_t i = 0; i < weft__json_size(all) && !weft__gram_schema_failed(c); i++)
-        list = weft__gram_schema_each(c, list, flatten(c, weft__json_at(all, i), at, depth + 1), at);
+    list = with_all(c, list, all, 0, at, depth);
     list = weft__gram_schema_each(c, list, just(c, own_limits(c, schema, at)), at);
+    list = with_all(c, list, all, 1, at, depth);
     list = weft__gram_schema_conditions(c, list, schema, at, depth);
     if (weft__json_get(schema, "anyOf")) list = with_alternatives(c, list, schema, "anyOf", at, depth);
     if (weft__json_get(schema, "oneOf")) list = with_alternatives(c, list, schema, "oneOf", at, depth);
