@@ -473,12 +473,11 @@ static weft_status begin_turns(render_turns_state *t, const weft__train_record *
     weft_status st = t->shown ? weft__chat_tools_normal(record->tools, &t->tools, err) : render_no_memory(err);
     if (st) return st;
     t->template = t->tools && r->tools.t ? &r->tools : &r->own;
-    const weft__chat_thinking_name *own = t->template->t ? weft__chat_template_thinking(t->template->t) : NULL;
+    const weft__chat_thinking_name *own = weft__chat_template_thinking(t->template->t);
     weft__json *off = weft__json_new_object();
     if (!thinks && !(own && own->prompt_only) && !weft__json_set(off, "enable_thinking", weft__json_new_bool(0)))
         weft__json_free(&off);
-    st = off && t->template->t ? weft__chat_template_kwargs(t->template->t, off, &t->kwargs, err)
-                               : render_no_memory(err);
+    st = off ? weft__chat_template_kwargs(t->template->t, off, &t->kwargs, err) : render_no_memory(err);
     weft__json_free(&off);
     if (st) return st;
     return t->tools && r->no_tools.status ? weft_fail(err, (weft_status)r->no_tools.status, "%s", r->no_tools.message)
