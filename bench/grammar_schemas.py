@@ -204,8 +204,9 @@ KEYWORDS = {
     "oneOf": ({"oneOf": [{"type": "integer"}, {"type": "string"}]}, [1, "a"], [None]),
     "oneOf, overlapping": ({"oneOf": [{"type": "integer", "minimum": 5}, {"type": "integer", "maximum": 10}]}, [4, 11], [5, 7]),
     "oneOf, one member or the other": ({**AN_OBJECT, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, [{"a": 1}, {"b": 1}], [{}, {"a": 1, "b": 1}]),
-    "oneOf, a tag with a default": ({"oneOf": [{"type": "object", "properties": {"t": {"const": word, "default": word}, "a": {"type": "integer"}}} for word in "xy"],
-                                     "discriminator": {"propertyName": "t"}}, [{"t": "x", "a": 1}, {"t": "y"}], [{"t": "z"}, {"a": 1}]),
+    "oneOf, a tag with a default": ({"oneOf": [{"type": "object", "properties": {"t": {"const": word, "default": word}, "a": {"type": "integer"}}}
+                                               for word in "xy"], "discriminator": {"propertyName": "t"}},
+                                    [{"t": "x", "a": 1}, {"t": "y"}], [{"t": "z"}, {"a": 1}]),
     "allOf": ({"allOf": [{"type": "integer", "minimum": 5}, {"maximum": 10}]}, [5, 10], [4, 11]),
     "not": ({"type": "string", "not": {"const": "a"}}, ["b", "ab"], ["a"]),
     "not, required members": ({**AN_OBJECT, "not": {"required": ["a", "b"]}}, [{}, {"a": 1}, {"b": 1}], [{"a": 1, "b": 1}]),

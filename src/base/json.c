@@ -124,7 +124,7 @@ static int is_bound(const char *name, size_t n)
     return 0;
 }
 
-/* Appends an integer beyond int64, a bound, as a double: within 64 bits one that allows no more than it does; the largest
+/* Appends an integer beyond int64, a bound, as a double: within 64 bits one that allows no more; the largest
  * of 64 bits as 2^64, for nothing of 64 bits lies between. */
 static void put_bound(weft__strbuf *out, const char *digits, size_t n, int is_maximum, int exclusive)
 {

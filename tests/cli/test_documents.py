@@ -63,8 +63,9 @@ class Documents(unittest.TestCase):
             ("grammar.h", "WEFT__GRAM_MAX_SOURCE WEFT__GRAM_JSON_DEPTH"), ("schema_object.c", "MAX_MEMBERS"), ("schema_merge.c", "MAX_ALTERNATIVES"),
             ("grammar.h", "WEFT__GRAM_MAX_STATES WEFT__GRAM_MAX_STATES WEFT__GRAM_MAX_EDGES WEFT__GRAM_MAX_RULES"),
             ("product.h", "WEFT__GRAM_MAX_PRODUCT WEFT__GRAM_ALL_PRODUCTS"), ("schema.c", "MAX_CONTENT"), ("schema_merge.c", "MAX_FOLLOWED"),
-            ("schema_array.c", "MAX_PREFIX"), ("product.h", "WEFT__GRAM_MAX_PATTERNS"), ("schema_string.c", "MAX_HELD"), ("schema_count.c", "MAX_COUNTED_MEMBERS"),
-            ("schema_object.h", "WEFT__GRAM_SCHEMA_MAX_ANY"), ("regex.c", "MAX_GROUPS MAX_PIECES MAX_BRANCHES MAX_RANGES MAX_NAMED"), ("tables.c", "TABLE_BYTES"))
+            ("schema_array.c", "MAX_PREFIX"), ("product.h", "WEFT__GRAM_MAX_PATTERNS"), ("schema_string.c", "MAX_HELD"),
+            ("schema_count.c", "MAX_COUNTED_MEMBERS"), ("schema_object.h", "WEFT__GRAM_SCHEMA_MAX_ANY"),
+            ("regex.c", "MAX_GROUPS MAX_PIECES MAX_BRANCHES MAX_RANGES MAX_NAMED"), ("tables.c", "TABLE_BYTES"))
             for name in names.split()]
         values = []
         for path, name in where:

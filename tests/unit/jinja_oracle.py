@@ -7,7 +7,8 @@ language|templates|templates_own|shapes|shapes_own|variants|variants_own DRIVER
 jinja_conversations.py, each with and without a generation prompt; `templates_own` those of templates/ beside this. `shapes` and `shapes_own` render a
 conversation with calls as clients spell it in many ways, and every
 template must print what jinja2 prints of the one way that it wants. `variants` and `variants_own` render conversations with and without tools, a system
-message, thinking and a generation prompt, with the variables that `apply_chat_template` of transformers sets and no others (but what a template calls enable_thinking, where that is said): tools and documents are None
+message, thinking and a generation prompt, with the variables that `apply_chat_template` of transformers sets and no others (but what a template
+calls enable_thinking, where that is said): tools and documents are None
 where there are none; functions, date_string and datetime are not there. Both sides must print the same bytes or both must refuse; where the template
 itself refuses through raise_exception, the message must be the same. Exit status: 0 same, 1 different, 77 nothing to compare with."""
 import datetime

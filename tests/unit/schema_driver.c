@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schema_driver.c: texts that compiled JSON Schemas allow, for tests/peers/test_schema_walks.py. Each line of input is an
- * object with a `schema`, and `walks` random texts from `seed` on are wanted, or whether each of `texts` is taken. A line
- * of output is {"error": ...}, or {"walks": [...], "taken": [...]}; a walk that does not end is null. */
+/* schema_driver.c: texts that compiled JSON Schemas allow, for tests/peers/test_schema_walks.py. Each line of input is
+ * an object with a `schema`, and `walks` random texts from `seed` on are wanted, or whether each of `texts` is taken. A
+ * line of output is {"error": ...}, or {"walks": [...], "taken": [...]}; a walk that does not end is null. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -226,18 +226,9 @@ static int regex_hex(regex_reader *r, int digits, uint32_t *cp)
 /* Behind \u: four digits, or in braces a code point. */
 static int read_unicode(regex_reader *r, uint32_t *cp)
 {
-    uint32_t value = 0, n = 0;
     if (r->s == r->end || *r->s != '{') return regex_hex(r, 4, cp);
-    for (r->s++; r->s < r->end && *r->s != '}' && n < 8; n++) {
-        uint32_t digit;
-        if (!regex_hex(r, 1, &digit)) return 0;
-        value = value << 4 | digit;
-    }
-    if (!n || r->s == r->end || *r->s != '}' || value > 0x10FFFF)
-        return refuse(r, "an escape \\u{...} of no character");
-    r->s++;
-    *cp = value;
-    return value < 0xD800 || value > 0xDFFF ? 1 : refuse(r, "half a surrogate pair");
+    if (!weft__gram_regex_code_point(&r->s, r->end, cp)) return refuse(r, "an escape \\u{...} of no character");
+    return *cp < 0xD800 || *cp > 0xDFFF ? 1 : refuse(r, "half a surrogate pair");
 }
 
 /* What follows a backslash: a named class is put into x (returns 2), a character is stored (1); 0 after a refusal. */
@@ -323,21 +314,15 @@ static int is_repeated(const regex_reader *r)
     return close && close[-1] == ',';
 }
 
-/* Behind '(': the name that a group may have, of letters, digits, '_' and '$'. */
+/* Behind '(': the name that a group may have. */
 static int read_name(regex_reader *r)
 {
-    const char *s = r->s + 2, *begin = s;
-    if (r->end - r->s < 3 || r->s[0] != '?' || r->s[1] != '<') return 0;
-    while (s < r->end &&
-           (*s == '_' || *s == '$' || ((*s | 32) >= 'a' && (*s | 32) <= 'z') || (s > begin && *s >= '0' && *s <= '9')))
-        s++;
-    if (s == begin || s == r->end || *s != '>') return 0;
-    if (r->n_named++ >= MAX_NAMED) return refuse(r, "more than 32 named groups");
-    const size_t n = (size_t)(s - begin);
-    for (const char *other = r->begin; other + n + 3 < r->s; other++) /* ECMA has a name once */
-        if (!memcmp(other, "(?<", 3) && !memcmp(other + 3, begin, n + 1)) return refuse(r, "two groups of one name");
-    r->s = s + 1;
-    return 1;
+    const char *why = NULL;
+    const size_t n = weft__gram_regex_name(r->begin, r->s, r->end, &why);
+    if (n && r->n_named++ >= MAX_NAMED) return refuse(r, "more than 32 named groups");
+    if (why) return refuse(r, why);
+    r->s += n;
+    return n > 0;
 }
 
 static regex_piece read_regex_group(regex_reader *r)
@@ -611,19 +596,4 @@ int32_t weft__gram_regex_bounded(weft__gram *g, const char *s, size_t n, unsigne
         else high = middle - 1;
     }
     return read_with_facts(g, s, n, flags, low, out);
-}
-
-int32_t weft__gram_read_regex(weft__gram *g, const char *source, size_t n)
-{
-    weft__gram_regex_facts facts;
-    int32_t root = GRAM_RULE("root");
-    if (n > WEFT__GRAM_MAX_SOURCE) {
-        weft__gram_fail(g, WEFT_LIMIT, "regex: %zu bytes of text; at most %d", n, WEFT__GRAM_MAX_SOURCE);
-        return -1;
-    }
-    int32_t body = weft__gram_regex(g, source, n, WEFT__GRAM_REGEX_WHOLE, &facts);
-    if (facts.why) weft__gram_fail(g, WEFT_UNSUPPORTED, "regex: near byte %zu: %s", facts.at, facts.why);
-    weft__gram_define(g, root, body);
-    weft__gram_within(g, "regex: ", "the expression");
-    return root;
 }

@@ -5,21 +5,10 @@
 
 #include "text/grammar/schema_parts.h"
 
-static void set(weft__gram_schema *c, weft__json *object, const char *key, weft__json *value)
-{
-    if (!weft__json_set(object, key, value))
-        weft__gram_fail(weft__gram_schema_rules(c), WEFT_NO_MEMORY, "no memory for a grammar");
-}
-
-static void append(weft__gram_schema *c, weft__json *array, weft__json *value)
-{
-    if (!weft__json_append(array, value))
-        weft__gram_fail(weft__gram_schema_rules(c), WEFT_NO_MEMORY, "no memory for a grammar");
-}
-
 static void append_all(weft__gram_schema *c, weft__json *list, weft__json *more)
 {
-    for (size_t i = 0; i < weft__json_size(more); i++) append(c, list, weft__json_copy(weft__json_at(more, i)));
+    for (size_t i = 0; i < weft__json_size(more); i++)
+        weft__gram_schema_append(c, list, weft__json_copy(weft__json_at(more, i)));
     weft__json_free(&more);
 }
 
@@ -58,21 +47,21 @@ static weft__json *dependent(weft__gram_schema *c, const weft__json_member *m, c
                *names = weft__json_new_array();
     if (!strcmp(key, "dependentRequired") && weft__json_kind_of(m->value) != WEFT__JSON_ARRAY)
         weft__gram_schema_fail(c, WEFT_ARGUMENT, at, key, "must have lists of names");
-    append(c, names, weft__json_new_string(m->key, m->key_len));
+    weft__gram_schema_append(c, names, weft__json_new_string(m->key, m->key_len));
     for (size_t i = 0; i < weft__json_size(m->value) && weft__json_kind_of(m->value) == WEFT__JSON_ARRAY; i++) {
         if (weft__json_kind_of(weft__json_at(m->value, i)) != WEFT__JSON_STRING)
             weft__gram_schema_fail(c, WEFT_ARGUMENT, at, key, "must have lists of names");
-        append(c, names, weft__json_copy(weft__json_at(m->value, i)));
+        weft__gram_schema_append(c, names, weft__json_copy(weft__json_at(m->value, i)));
     }
-    set(c, none, m->key, weft__json_new_bool(0));
-    set(c, without, "properties", none);
-    set(c, with, "required", names);
+    weft__gram_schema_set(c, none, m->key, weft__json_new_bool(0));
+    weft__gram_schema_set(c, without, "properties", none);
+    weft__gram_schema_set(c, with, "required", names);
     weft__gram_schema_set_types(c, with, WEFT__GRAM_OBJECT_TYPE);
     weft__json *list = weft__json_new_array();
-    append(c, list, with);
+    weft__gram_schema_append(c, list, with);
     if (weft__json_kind_of(m->value) != WEFT__JSON_ARRAY && !weft__gram_schema_failed(c))
         list = asked_with(c, m->value, list, at, depth);
-    append(c, list, without);
+    weft__gram_schema_append(c, list, without);
     return list;
 }
 

@@ -10,13 +10,13 @@
 
 enum { MAX_FOLLOWED = 32, MAX_ALTERNATIVES = 250 };
 
-static void set(weft__gram_schema *c, weft__json *object, const char *key, weft__json *value)
+void weft__gram_schema_set(weft__gram_schema *c, weft__json *object, const char *key, weft__json *value)
 {
     if (!weft__json_set(object, key, value))
         weft__gram_fail(weft__gram_schema_rules(c), WEFT_NO_MEMORY, "no memory for a grammar");
 }
 
-static void append(weft__gram_schema *c, weft__json *array, weft__json *value)
+void weft__gram_schema_append(weft__gram_schema *c, weft__json *array, weft__json *value)
 {
     if (!weft__json_append(array, value))
         weft__gram_fail(weft__gram_schema_rules(c), WEFT_NO_MEMORY, "no memory for a grammar");
@@ -37,10 +37,11 @@ static weft__json *both(weft__gram_schema *c, const weft__json *a, const weft__j
     if (says_nothing(a) || weft__gram_schema_is_false(b)) return weft__json_copy(b);
     weft__json *list = weft__json_new_array(), *schema = weft__json_new_object();
     const weft__json *several = weft__json_size(a) == 1 ? weft__json_get(a, "allOf") : NULL;
-    for (size_t i = 0; i < weft__json_size(several); i++) append(c, list, weft__json_copy(weft__json_at(several, i)));
-    if (!several) append(c, list, weft__json_copy(a));
-    append(c, list, weft__json_copy(b));
-    set(c, schema, "allOf", list);
+    for (size_t i = 0; i < weft__json_size(several); i++)
+        weft__gram_schema_append(c, list, weft__json_copy(weft__json_at(several, i)));
+    if (!several) weft__gram_schema_append(c, list, weft__json_copy(a));
+    weft__gram_schema_append(c, list, weft__json_copy(b));
+    weft__gram_schema_set(c, schema, "allOf", list);
     return schema;
 }
 
@@ -50,9 +51,9 @@ void weft__gram_schema_set_types(weft__gram_schema *c, weft__json *flat, unsigne
     for (unsigned i = 0; i < 7; i++)
         if (types & 1u << i) {
             const char *name = weft__gram_schema_type_name(i);
-            append(c, list, weft__json_new_string(name, strlen(name)));
+            weft__gram_schema_append(c, list, weft__json_new_string(name, strlen(name)));
         }
-    set(c, flat, "type", list);
+    weft__gram_schema_set(c, flat, "type", list);
 }
 
 /* A keyword as it is put together with others: bounds of draft 4 as newer ones have them. */
@@ -69,12 +70,12 @@ static weft__json *own_limits(weft__gram_schema *c, const weft__json *schema, co
 {
     weft__json *flat = weft__json_new_object();
     weft__json_member m = {0};
-    if (!flat) set(c, NULL, "", NULL);
+    if (!flat) weft__gram_schema_set(c, NULL, "", NULL);
     while (weft__json_next(schema, &m) && !weft__gram_schema_failed(c)) {
         if (!weft__gram_schema_limits(&m) || !strcmp(m.key, "nullable") || !strcmp(m.key, "const")) continue;
         const weft__json *own = own_value(schema, &m);
         if (!own) continue;
-        if (strcmp(m.key, "type") != 0) set(c, flat, m.key, weft__json_copy(own));
+        if (strcmp(m.key, "type") != 0) weft__gram_schema_set(c, flat, m.key, weft__json_copy(own));
         else weft__gram_schema_set_types(c, flat, weft__gram_schema_own_types(c, schema, at));
     }
     const weft__json *one = weft__json_get(schema, "const"), *list = weft__json_get(schema, "enum");
@@ -83,8 +84,8 @@ static weft__json *own_limits(weft__gram_schema *c, const weft__json *schema, co
         listed |= weft__gram_schema_same(weft__json_at(list, i), one);
     if (one && !weft__gram_schema_failed(c)) {
         weft__json *values = weft__json_new_array();
-        if (listed) append(c, values, weft__json_copy(one));
-        set(c, flat, "enum", values);
+        if (listed) weft__gram_schema_append(c, values, weft__json_copy(one));
+        weft__gram_schema_set(c, flat, "enum", values);
     }
     return flat;
 }
@@ -115,7 +116,7 @@ static void merge_multiples(weft__gram_schema *c, weft__json *flat, const weft__
         p = q;
         q = rest;
     }
-    set(c, flat, "multipleOf", weft__json_new_int(x / p * y));
+    weft__gram_schema_set(c, flat, "multipleOf", weft__json_new_int(x / p * y));
 }
 
 /* Strings of which all hold: one, or a list. */
@@ -131,13 +132,13 @@ static void merge_strings(weft__gram_schema *c, weft__json *flat, const char *ke
                 weft__json_kind_of(sides[i]) == WEFT__JSON_ARRAY ? weft__json_at(sides[i], k) : sides[i];
             int known = 0;
             for (size_t m = 0; m < weft__json_size(list); m++) known |= weft__json_equal(weft__json_at(list, m), one);
-            if (!known) append(c, list, weft__json_copy(one));
+            if (!known) weft__gram_schema_append(c, list, weft__json_copy(one));
         }
     }
     if (weft__json_size(list) > 1) {
-        set(c, flat, key, list);
+        weft__gram_schema_set(c, flat, key, list);
     } else {
-        set(c, flat, key, weft__json_copy(weft__json_at(list, 0)));
+        weft__gram_schema_set(c, flat, key, weft__json_copy(weft__json_at(list, 0)));
         weft__json_free(&list);
     }
 }
@@ -150,11 +151,11 @@ static int merge_values(weft__gram_schema *c, weft__json *flat, const weft__json
     for (size_t i = 0; i < weft__json_size(a) && !weft__gram_schema_failed(c); i++)
         for (size_t k = 0; k < weft__json_size(b) && weft__gram_schema_step(c, at); k++)
             if (weft__gram_schema_same(weft__json_at(a, i), weft__json_at(b, k))) {
-                append(c, list, weft__json_copy(weft__json_at(a, i)));
+                weft__gram_schema_append(c, list, weft__json_copy(weft__json_at(a, i)));
                 break;
             }
     int some = weft__json_size(list) > 0;
-    set(c, flat, "enum", list);
+    weft__gram_schema_set(c, flat, "enum", list);
     return some;
 }
 
@@ -176,11 +177,11 @@ static int merge_keyword(weft__gram_schema *c, weft__json *flat, const weft__jso
     int yes = 0;
     if (is_one_of(m->key, whole)) return 1;
     if (!known) {
-        set(c, flat, m->key, weft__json_copy(m->value));
+        weft__gram_schema_set(c, flat, m->key, weft__json_copy(m->value));
     } else if (!strcmp(m->key, "type")) {
         unsigned x = weft__gram_schema_own_types(c, flat, at), y = 0;
         weft__json *other = weft__json_new_object();
-        set(c, other, "type", weft__json_copy(m->value));
+        weft__gram_schema_set(c, other, "type", weft__json_copy(m->value));
         y = weft__gram_schema_own_types(c, other, at);
         weft__json_free(&other);
         if (x & WEFT__GRAM_NUMBER_TYPE) x |= WEFT__GRAM_INTEGER_TYPE;
@@ -192,7 +193,7 @@ static int merge_keyword(weft__gram_schema *c, weft__json *flat, const weft__jso
         return merge_values(c, flat, known, m->value, at);
     } else if (is_one_of(m->key, lows) || is_one_of(m->key, highs)) {
         const weft__json *which = stricter(known, m->value, is_one_of(m->key, lows));
-        if (which != known) set(c, flat, m->key, weft__json_copy(which));
+        if (which != known) weft__gram_schema_set(c, flat, m->key, weft__json_copy(which));
     } else if (!strcmp(m->key, "multipleOf")) {
         merge_multiples(c, flat, known, m->value, at);
     } else if (!strcmp(m->key, "pattern") || !strcmp(m->key, "format")) {
@@ -200,12 +201,12 @@ static int merge_keyword(weft__gram_schema *c, weft__json *flat, const weft__jso
     } else if (!strcmp(m->key, "required")) {
         weft__json *list = weft__json_copy(known);
         for (size_t i = 0; i < weft__json_size(m->value); i++)
-            append(c, list, weft__json_copy(weft__json_at(m->value, i)));
-        set(c, flat, m->key, list);
+            weft__gram_schema_append(c, list, weft__json_copy(weft__json_at(m->value, i)));
+        weft__gram_schema_set(c, flat, m->key, list);
     } else if (!strcmp(m->key, "propertyNames")) {
-        set(c, flat, m->key, both(c, known, m->value));
+        weft__gram_schema_set(c, flat, m->key, both(c, known, m->value));
     } else if (weft__json_bool(m->value, &yes) && yes) { /* uniqueItems */
-        set(c, flat, m->key, weft__json_new_bool(1));
+        weft__gram_schema_set(c, flat, m->key, weft__json_new_bool(1));
     }
     return 1;
 }
@@ -281,7 +282,7 @@ static void merge_members(weft__gram_schema *c, weft__json *out, const weft__jso
         if (weft__json_get(out, m.key)) continue;
         const weft__json *other = weft__json_get(weft__json_get(b, key), m.key);
         if (!other) other = of_others(c, b, at);
-        set(c, out, m.key, both_of_member(c, m.value, other, at, m.key));
+        weft__gram_schema_set(c, out, m.key, both_of_member(c, m.value, other, at, m.key));
     }
 }
 
@@ -294,10 +295,10 @@ static void merge_objects(weft__gram_schema *c, weft__json *flat, const weft__js
         weft__json *out = weft__json_new_object();
         merge_members(c, out, a, b, keys[i], at);
         merge_members(c, out, b, a, keys[i], at);
-        set(c, flat, keys[i], out);
+        weft__gram_schema_set(c, flat, keys[i], out);
     }
     const weft__json *x = weft__json_get(a, "additionalProperties"), *y = weft__json_get(b, "additionalProperties");
-    if (x || y) set(c, flat, "additionalProperties", both(c, x, y));
+    if (x || y) weft__gram_schema_set(c, flat, "additionalProperties", both(c, x, y));
 }
 
 static const weft__json *element_of(const weft__json *a, size_t i)
@@ -314,10 +315,10 @@ static void merge_elements(weft__gram_schema *c, weft__json *flat, const weft__j
     if (n < m) n = m;
     if (n) {
         weft__json *list = weft__json_new_array();
-        for (size_t i = 0; i < n; i++) append(c, list, both(c, element_of(a, i), element_of(b, i)));
-        set(c, flat, "prefixItems", list);
+        for (size_t i = 0; i < n; i++) weft__gram_schema_append(c, list, both(c, element_of(a, i), element_of(b, i)));
+        weft__gram_schema_set(c, flat, "prefixItems", list);
     }
-    if (x.others || y.others || n) set(c, flat, "items", both(c, x.others, y.others));
+    if (x.others || y.others || n) weft__gram_schema_set(c, flat, "items", both(c, x.others, y.others));
 }
 
 /* Keeps those of the named values that what stands beside them allows. 0: there is none. */
@@ -328,9 +329,9 @@ static int keep_fitting(weft__gram_schema *c, weft__json *flat, const char *at)
     weft__json *list = weft__json_new_array();
     for (size_t i = 0; i < weft__json_size(values); i++)
         if (weft__gram_schema_allows(c, flat, weft__json_at(values, i), at))
-            append(c, list, weft__json_copy(weft__json_at(values, i)));
+            weft__gram_schema_append(c, list, weft__json_copy(weft__json_at(values, i)));
     int some = weft__json_size(list) > 0;
-    set(c, flat, "enum", list);
+    weft__gram_schema_set(c, flat, "enum", list);
     return some;
 }
 
@@ -340,7 +341,7 @@ static weft__json *merge(weft__gram_schema *c, const weft__json *a, const weft__
     weft__json *flat = weft__json_copy(a);
     weft__json_member m = {0};
     int fits = flat != NULL;
-    if (!flat) set(c, NULL, "", NULL);
+    if (!flat) weft__gram_schema_set(c, NULL, "", NULL);
     while (fits && !weft__gram_schema_failed(c) && weft__json_next(b, &m)) fits = merge_keyword(c, flat, &m, at);
     if (fits && weft__json_size(b)) merge_objects(c, flat, a, b, at);
     if (fits && weft__json_size(b)) merge_elements(c, flat, a, b);
@@ -369,7 +370,7 @@ weft__json *weft__gram_schema_each(weft__gram_schema *c, weft__json *list, weft_
             weft__json *one = merge(c, weft__json_at(list, i), weft__json_at(more, k), at);
             if (one && c->conditional && is_listed(out, one)) weft__json_free(&one);
             if (!one) continue;
-            append(c, out, one);
+            weft__gram_schema_append(c, out, one);
             if (weft__json_size(out) > MAX_ALTERNATIVES)
                 weft__gram_schema_fail(c, WEFT_LIMIT, at, NULL, "more than %d alternatives when put together",
                                        MAX_ALTERNATIVES);
@@ -381,7 +382,8 @@ weft__json *weft__gram_schema_each(weft__gram_schema *c, weft__json *list, weft_
 
 static void append_all(weft__gram_schema *c, weft__json *list, weft__json *more)
 {
-    for (size_t i = 0; i < weft__json_size(more); i++) append(c, list, weft__json_copy(weft__json_at(more, i)));
+    for (size_t i = 0; i < weft__json_size(more); i++)
+        weft__gram_schema_append(c, list, weft__json_copy(weft__json_at(more, i)));
     weft__json_free(&more);
 }
 
@@ -409,7 +411,7 @@ static weft__json *with_alternatives(weft__gram_schema *c, weft__json *list, con
 static weft__json *just(weft__gram_schema *c, weft__json *schema)
 {
     weft__json *list = weft__json_new_array();
-    append(c, list, schema);
+    weft__gram_schema_append(c, list, schema);
     return list;
 }
 
@@ -417,12 +419,12 @@ weft__json *weft__gram_schema_beside(weft__gram_schema *c, const weft__json *lis
                                      const char *at, int depth)
 {
     weft__json *before = list ? weft__json_copy(list) : just(c, weft__json_new_object());
-    if (!before) set(c, NULL, "", NULL);
+    if (!before) weft__gram_schema_set(c, NULL, "", NULL);
     return weft__gram_schema_each(c, before, flatten(c, schema, at, depth + 1), at);
 }
 
-/* Those of allOf, without conditions or such alone, put together with `list`, which is taken. Conditions come last: what
- * else is asked leaves few of their alternatives. */
+/* Those of allOf, without conditions or such alone, put together with `list`, which is taken. Conditions come last:
+ * what else is asked leaves few of their alternatives. */
 static weft__json *with_all(weft__gram_schema *c, weft__json *list, const weft__json *all, int conditions,
                             const char *at, int depth)
 {
@@ -466,7 +468,7 @@ static weft__json *flatten(weft__gram_schema *c, const weft__json *schema, const
     if (weft__json_bool(weft__json_get(schema, "nullable"), &yes) && yes) {
         weft__json *null = weft__json_new_object();
         weft__gram_schema_set_types(c, null, WEFT__GRAM_NULL_TYPE);
-        append(c, list, null);
+        weft__gram_schema_append(c, list, null);
     }
     return list;
 }

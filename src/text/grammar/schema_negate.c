@@ -22,18 +22,6 @@ static void negate(negation *n, const weft__json *schema, int depth);
 
 /* ---- building ---- */
 
-static void put_member(negation *n, weft__json *object, const char *key, weft__json *value)
-{
-    if (!weft__json_set(object, key, value))
-        weft__gram_fail(weft__gram_schema_rules(n->c), WEFT_NO_MEMORY, "no memory for a grammar");
-}
-
-static void put_last(negation *n, weft__json *list, weft__json *value)
-{
-    if (!weft__json_append(list, value))
-        weft__gram_fail(weft__gram_schema_rules(n->c), WEFT_NO_MEMORY, "no memory for a grammar");
-}
-
 static weft__json *text(const char *s)
 {
     return weft__json_new_string(s, strlen(s));
@@ -43,7 +31,7 @@ static weft__json *text(const char *s)
 static weft__json *of_type(negation *n, const char *type)
 {
     weft__json *out = weft__json_new_object();
-    put_member(n, out, "type", text(type));
+    weft__gram_schema_set(n->c, out, "type", text(type));
     return out;
 }
 
@@ -51,11 +39,11 @@ static weft__json *of_type(negation *n, const char *type)
 static void put_bounded(negation *n, const char *type, const char *key, weft__json *value)
 {
     weft__json *one = of_type(n, type);
-    put_member(n, one, key, value);
-    put_last(n, n->out, one);
+    weft__gram_schema_set(n->c, one, key, value);
+    weft__gram_schema_append(n->c, n->out, one);
 }
 
-static void refuse(negation *n, const char *why)
+static void negation_fail(negation *n, const char *why)
 {
     if (!n->why) n->why = why;
 }
@@ -66,9 +54,9 @@ static void put_types(negation *n, unsigned types)
 {
     weft__json *list = weft__json_new_array(), *one = weft__json_new_object();
     for (unsigned i = 0; i < 7; i++)
-        if (types >> i & 1) put_last(n, list, text(weft__gram_schema_type_name(i)));
-    put_member(n, one, "type", list);
-    if (types) put_last(n, n->out, one);
+        if (types >> i & 1) weft__gram_schema_append(n->c, list, text(weft__gram_schema_type_name(i)));
+    weft__gram_schema_set(n->c, one, "type", list);
+    if (types) weft__gram_schema_append(n->c, n->out, one);
     else weft__json_free(&one);
 }
 
@@ -99,9 +87,9 @@ static void negate_numbers(negation *n, const weft__json **numbers, size_t count
     for (size_t i = 0; i <= count; i++) {
         if (i && i < count && weft__gram_schema_same(numbers[i - 1], numbers[i])) continue;
         weft__json *one = of_type(n, "number");
-        if (i) put_member(n, one, "exclusiveMinimum", weft__json_copy(numbers[i - 1]));
-        if (i < count) put_member(n, one, "exclusiveMaximum", weft__json_copy(numbers[i]));
-        put_last(n, n->out, one);
+        if (i) weft__gram_schema_set(n->c, one, "exclusiveMinimum", weft__json_copy(numbers[i - 1]));
+        if (i < count) weft__gram_schema_set(n->c, one, "exclusiveMaximum", weft__json_copy(numbers[i]));
+        weft__gram_schema_append(n->c, n->out, one);
     }
 }
 
@@ -153,7 +141,7 @@ static void negate_values(negation *n, const weft__json *list, const weft__json 
             types |= WEFT__GRAM_NUMBER_TYPE;
             numbers[n_numbers++] = v;
         } else {
-            refuse(n, one ? "const" : "enum");
+            negation_fail(n, one ? "const" : "enum");
         }
     }
     negate_types(n, types);
@@ -185,7 +173,7 @@ static void negate_pattern(negation *n, const weft__json *pattern)
     const char *s;
     size_t length;
     if (!weft__json_string(pattern, &s, &length) || memmem(s, length, "(?=", 3) || memmem(s, length, "(?!", 3)) {
-        refuse(n, "pattern");
+        negation_fail(n, "pattern");
         return;
     }
     for (const char *end = s + length; s <= end; s++) {
@@ -228,10 +216,10 @@ static void negate_required(negation *n, const weft__json *required)
     for (size_t i = 0; i < weft__json_size(required); i++) {
         const char *name;
         size_t length;
-        if (!weft__json_string(weft__json_at(required, i), &name, &length)) refuse(n, "required");
+        if (!weft__json_string(weft__json_at(required, i), &name, &length)) negation_fail(n, "required");
         if (n->why) return;
         weft__json *none = weft__json_new_object();
-        put_member(n, none, name, weft__json_new_bool(0));
+        weft__gram_schema_set(n->c, none, name, weft__json_new_bool(0));
         put_bounded(n, "object", "properties", none);
     }
 }
@@ -254,7 +242,7 @@ static weft__json *negated_part(negation *n, const weft__json *part, int depth)
         return all;
     }
     all = weft__json_new_object();
-    put_member(n, all, "anyOf", list);
+    weft__gram_schema_set(n->c, all, "anyOf", list);
     return all;
 }
 
@@ -265,11 +253,11 @@ static void negate_properties(negation *n, const weft__json *properties, int dep
         weft__json *value = negated_part(n, m.value, depth);
         if (!value) continue;
         weft__json *one = of_type(n, "object"), *required = weft__json_new_array(), *some = weft__json_new_object();
-        put_last(n, required, weft__json_new_string(m.key, m.key_len));
-        put_member(n, some, m.key, value);
-        put_member(n, one, "required", required);
-        put_member(n, one, "properties", some);
-        put_last(n, n->out, one);
+        weft__gram_schema_append(n->c, required, weft__json_new_string(m.key, m.key_len));
+        weft__gram_schema_set(n->c, some, m.key, value);
+        weft__gram_schema_set(n->c, one, "required", required);
+        weft__gram_schema_set(n->c, one, "properties", some);
+        weft__gram_schema_append(n->c, n->out, one);
     }
 }
 
@@ -283,10 +271,10 @@ static void negate_any(negation *n, const weft__json *list, int depth)
     for (size_t i = 0; i < weft__json_size(list) && possible && !n->why; i++) {
         weft__json *part = negated_part(n, weft__json_at(list, i), depth);
         possible = part != NULL;
-        if (part) put_last(n, all, part);
+        if (part) weft__gram_schema_append(n->c, all, part);
     }
-    put_member(n, one, "allOf", all);
-    if (possible && !n->why) put_last(n, n->out, one);
+    weft__gram_schema_set(n->c, one, "allOf", all);
+    if (possible && !n->why) weft__gram_schema_append(n->c, n->out, one);
     else weft__json_free(&one);
 }
 
@@ -300,7 +288,7 @@ static void negate_combinations(negation *n, const weft__json *schema, int depth
     }
     for (size_t i = 0; i < weft__json_size(all) && !n->why; i++) negate(n, weft__json_at(all, i), depth + 1);
     if (weft__json_get(schema, "anyOf")) negate_any(n, weft__json_get(schema, "anyOf"), depth);
-    if (lacked) put_last(n, n->out, weft__json_copy(lacked));
+    if (lacked) weft__gram_schema_append(n->c, n->out, weft__json_copy(lacked));
 }
 
 /* Keywords that are not put the other way round. */
@@ -327,7 +315,7 @@ static void refuse_others(negation *n, const weft__json *schema)
         const int is_flag = !strcmp(none[i], "uniqueItems") || !strcmp(none[i], "nullable");
         const int is_empty = weft__json_kind_of(v) == WEFT__JSON_OBJECT && !weft__json_size(v);
         const int asks = weft__json_bool(v, &yes) ? yes == is_flag : v && !is_empty;
-        if (asks) refuse(n, none[i]);
+        if (asks) negation_fail(n, none[i]);
     }
 }
 
@@ -336,11 +324,11 @@ static void negate(negation *n, const weft__json *schema, int depth)
     int yes = 0, counts[4];
     if (n->why || !weft__gram_schema_step(n->c, n->at)) return;
     if (weft__gram_schema_is_false(schema)) {
-        put_last(n, n->out, weft__json_new_object());
+        weft__gram_schema_append(n->c, n->out, weft__json_new_object());
         return;
     }
     if (weft__json_bool(schema, &yes)) return;
-    if (depth > MAX_DEPTH || n->n_parts++ > MAX_PARTS) refuse(n, "$ref");
+    if (depth > MAX_DEPTH || n->n_parts++ > MAX_PARTS) negation_fail(n, "$ref");
     if (n->why || !weft__gram_schema_check_keywords(n->c, schema, n->at, counts)) return;
     refuse_others(n, schema);
     const unsigned types = weft__gram_schema_own_types(n->c, schema, n->at);
@@ -371,7 +359,7 @@ weft__json *weft__gram_schema_negated(weft__gram_schema *c, const weft__json *sc
     if (n.why && c->superset) { /* any value may be one */
         weft__json_free(&n.out);
         n.out = weft__json_new_array();
-        put_last(&n, n.out, weft__json_new_object());
+        weft__gram_schema_append(c, n.out, weft__json_new_object());
     } else if (n.why && key) {
         weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, key, "what does not fit '%s' cannot be written; say what does",
                                n.why);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schema_one_of.c: the alternatives of oneOf as such that no value fits two of them: as they are where they exclude each
- * other; else with the member required that tells them apart (`discriminator`, or one that each names other values of);
- * else without what the others take. One thread. */
+/* schema_one_of.c: the alternatives of oneOf as such that no value fits two of them: as they are where they exclude
+ * each other; else with the member required that tells them apart (`discriminator`, or one that each names other values
+ * of); else without what the others take. One thread. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -147,34 +147,22 @@ static const char *find_tag(choices *x, const char *said)
 
 /* ---- the alternatives ---- */
 
-static void put_last(choices *x, weft__json *list, weft__json *value)
-{
-    if (!weft__json_append(list, value))
-        weft__gram_fail(weft__gram_schema_rules(x->c), WEFT_NO_MEMORY, "no memory for a grammar");
-}
-
-static void put_member(choices *x, weft__json *object, const char *key, weft__json *value)
-{
-    if (!weft__json_set(object, key, value))
-        weft__gram_fail(weft__gram_schema_rules(x->c), WEFT_NO_MEMORY, "no memory for a grammar");
-}
-
 /* Alternative i with what is asked beside it; takes that. */
 static weft__json *with(choices *x, size_t i, weft__json *asked)
 {
     weft__json *all = weft__json_new_array(), *out = weft__json_new_object();
-    put_last(x, all, weft__json_copy(weft__json_at(x->list, i)));
-    put_last(x, all, asked);
-    put_member(x, out, "allOf", all);
+    weft__gram_schema_append(x->c, all, weft__json_copy(weft__json_at(x->list, i)));
+    weft__gram_schema_append(x->c, all, asked);
+    weft__gram_schema_set(x->c, out, "allOf", all);
     return out;
 }
 
 static weft__json *with_tag(choices *x, size_t i, const char *tag)
 {
     weft__json *names = weft__json_new_array(), *asked = weft__json_new_object();
-    put_last(x, names, weft__json_new_string(tag, strlen(tag)));
-    put_member(x, asked, "type", weft__json_new_string("object", 6));
-    put_member(x, asked, "required", names);
+    weft__gram_schema_append(x->c, names, weft__json_new_string(tag, strlen(tag)));
+    weft__gram_schema_set(x->c, asked, "type", weft__json_new_string("object", 6));
+    weft__gram_schema_set(x->c, asked, "required", names);
     return with(x, i, asked);
 }
 
@@ -182,9 +170,10 @@ static weft__json *without_others(choices *x, size_t i)
 {
     weft__json *others = weft__json_new_array(), *any = weft__json_new_object(), *asked = weft__json_new_object();
     for (size_t k = 0; k < x->n; k++)
-        if (x->overlap[i * x->n + k]) put_last(x, others, weft__json_copy(weft__json_at(x->list, k)));
-    put_member(x, any, "anyOf", others);
-    put_member(x, asked, "not", any);
+        if (x->overlap[i * x->n + k])
+            weft__gram_schema_append(x->c, others, weft__json_copy(weft__json_at(x->list, k)));
+    weft__gram_schema_set(x->c, any, "anyOf", others);
+    weft__gram_schema_set(x->c, asked, "not", any);
     weft__json *out = with(x, i, asked), *flat = weft__gram_schema_beside(x->c, x->beside, out, x->at, x->depth);
     const int none = !weft__json_size(flat);
     weft__json_free(&flat);
@@ -219,11 +208,12 @@ static weft__json *tell_apart(choices *x, size_t n_overlaps, const char *said)
     }
     weft__json *out = weft__json_new_array();
     for (size_t i = 0; i < x->n; i++)
-        put_last(x, out,
-                 tag && (overlaps(x, i) || (tag == said && !requires(x, weft__json_at(x->list, i), tag)))
-                     ? with_tag(x, i, tag)
-                 : overlaps(x, i) ? without_others(x, i)
-                                  : weft__json_copy(weft__json_at(x->list, i)));
+        weft__gram_schema_append(
+            x->c, out,
+            tag && (overlaps(x, i) || (tag == said && !requires(x, weft__json_at(x->list, i), tag)))
+                ? with_tag(x, i, tag)
+            : overlaps(x, i) ? without_others(x, i)
+                             : weft__json_copy(weft__json_at(x->list, i)));
     return out;
 }
 

@@ -186,6 +186,9 @@ int weft__gram_schema_same(const weft__json *a, const weft__json *b);
 int weft__gram_schema_disjoint(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at,
                                int depth);
 
+/* Put a new value into an object or an array, which take it; a failure of c when it is NULL, as without memory. */
+void weft__gram_schema_set(weft__gram_schema *c, weft__json *object, const char *key, weft__json *value);
+void weft__gram_schema_append(weft__gram_schema *c, weft__json *array, weft__json *value);
 /* Each of `list` put together with each of `more`; takes both. */
 weft__json *weft__gram_schema_each(weft__gram_schema *c, weft__json *list, weft__json *more, const char *at);
 void weft__gram_schema_set_types(weft__gram_schema *c, weft__json *flat, unsigned types);
