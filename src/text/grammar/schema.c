@@ -381,6 +381,7 @@ int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n)
     weft__gram_json_parts(g);
     weft__gram_schema_budget budget = WEFT__GRAM_SCHEMA_BUDGET;
     weft__gram_schema *c = weft__gram_schema_open(g, root, 0, NULL, &budget);
+    if (c) c->unsigned_too = 1;
     if (c) start = rule_of_schema(c, root, weft__strdup("#"));
     weft__gram_schema_close(&c);
     weft__json_free(&root);

@@ -166,8 +166,13 @@ int32_t weft__gram_schema_integer(weft__gram_schema *c, const weft__json *schema
         int32_t minus = GRAM_OPTIONAL(GRAM_TEXT("-"));
         return GRAM_SEQ(minus, weft__gram_whole_between(g, 0, largest.size));
     }
-    if (!x.has_hi && is_less(x.hi, x.lo)) x.hi.size = UINT64_MAX;
-    if (!x.has_lo && is_less(x.hi, x.lo)) x.lo.size = UINT64_MAX;
+    const whole least = {1, c->unsigned_too ? UINT64_MAX : (uint64_t)INT64_MAX + 1},
+                most = {0, c->unsigned_too ? UINT64_MAX : INT64_MAX};
+    if (is_less(most, x.lo) || is_less(x.hi, least))
+        return weft__gram_schema_fail(c, WEFT_LIMIT, at, is_less(most, x.lo) ? "minimum" : "maximum",
+                                      "asks for a number of more than 64 bits with a sign; none is written in calls");
+    if ((!x.has_hi && is_less(x.hi, x.lo)) || is_less(most, x.hi)) x.hi = most;
+    if ((!x.has_lo && is_less(x.hi, x.lo)) || is_less(x.lo, least)) x.lo = least;
     if (is_less(x.hi, x.lo))
         return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, NULL, "no number lies between its bounds");
     return between(g, x.lo, x.hi);

@@ -44,8 +44,9 @@ typedef struct weft__gram_schema {
     weft__gram_schema_budget *budget; /* borrowed */
     int closed;                       /* objects that name properties and say nothing of others have none */
     int any_order;                    /* members stand in any, not in the schema's */
-    int conditional;                  /* conditions were put together: some alternatives may have no value */
-    int probing;                      /* whether some have one, so deep in members */
+    int unsigned_too; /* whole numbers beyond int64 may be written, which who reads calls does not take */
+    int conditional;  /* conditions were put together: some alternatives may have no value */
+    int probing;      /* whether some have one, so deep in members */
     int superset;     /* schemas are put together to be compared: rather too much fits them than too little */
     const char *mark; /* which no string may have in it, or NULL */
     weft__gram_automaton *marked;     /* strings with it; made when first needed */
