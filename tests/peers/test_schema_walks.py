@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What compiled schemas of random_conditions.py allow is valid to the package jsonschema: random texts of 2000 schemas, and values of which none
-that is invalid may be taken. usage: test_schema_walks.py build/tests/schema_driver
+that is invalid may be taken. usage: test_schema_walks.py build/weft    (schema_driver stands beside it)
 
 WEFT_SCHEMAS=N is how many schemas (2000), WEFT_SEED=N the first seed (1)."""
 import collections
@@ -19,7 +19,7 @@ from random_conditions import document, texts  # noqa: E402
 
 CHECKER = jsonschema.Draft202012Validator.FORMAT_CHECKER
 COUNT, SEED = int(os.environ.get("WEFT_SCHEMAS") or 2000), int(os.environ.get("WEFT_SEED") or 1)
-DRIVER = sys.argv.pop(1)
+DRIVER = os.path.join(os.path.dirname(sys.argv.pop(1)), "schema_driver")
 
 
 def python(v):
@@ -58,8 +58,8 @@ class Walks(unittest.TestCase):
                 valid = validator.is_valid(json.loads(text))
                 seen["valid, taken" if valid and taken else "valid, not taken" if valid else "invalid"] += 1
                 self.assertFalse(taken and not valid, (SEED + i, json.dumps(made), text))
-        driver.stdin.close()
-        self.assertEqual(driver.wait(), 0)
+        driver.communicate()
+        self.assertEqual(driver.returncode, 0)
         print(dict(seen))
         for why, n in refused.most_common(12):
             print(f"{n:5}  {why}")
