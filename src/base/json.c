@@ -124,6 +124,29 @@ static int is_bound(const char *name, size_t n)
     return 0;
 }
 
+/* Appends an integer beyond int64, a bound, as a double: within 64 bits one that allows no more; the largest
+ * of 64 bits as 2^64, for nothing of 64 bits lies between. */
+static void put_bound(weft__strbuf *out, const char *digits, size_t n, int is_maximum, int exclusive)
+{
+    enum { MOST = 20 }; /* digits */
+    char text[MOST + 2] = "";
+    const size_t negative = *digits == '-';
+    int plain = n - negative <= MOST && digits[negative] != '0';
+    for (size_t i = negative; i < n; i++) plain &= digits[i] != '-';
+    if (plain) memcpy(text, digits, n);
+    errno = 0;
+    const unsigned long long size = strtoull(text + negative, NULL, 10);
+    if (!plain || errno || (size == UINT64_MAX && !exclusive)) { /* no number, or nothing of 64 bits is beyond */
+        weft__strbuf_put(out, digits, n);
+        weft__strbuf_puts(out, "e0");
+        return;
+    }
+    double x = (double)size;
+    const int below = x < 0x1p64 && (unsigned long long)x < size, same = x < 0x1p64 && (unsigned long long)x == size;
+    if (!same && below != (is_maximum != (int)negative)) x = nextafter(x, below ? INFINITY : 0);
+    weft__strbuf_printf(out, "%s%.0fe0", negative ? "-" : "", x);
+}
+
 /* The text with integers beyond int64 that are bounds spelled as doubles. Of what is no JSON it makes no JSON. */
 static void widen_bounds(const char *text, size_t n, weft__strbuf *out)
 {
@@ -146,8 +169,9 @@ static void widen_bounds(const char *text, size_t n, weft__strbuf *out)
             errno = i - number < sizeof digits ? 0 : ERANGE;
             if (*digits) (void)strtoll(digits, NULL, 10);
             if (errno != ERANGE) continue;
-            weft__strbuf_put(out, text + from, i - from);
-            weft__strbuf_puts(out, "e0");
+            weft__strbuf_put(out, text + from, number - from);
+            put_bound(out, text + number, i - number, memmem(text + string, length, "aximum", 6) != NULL,
+                      text[string + 1] == 'e');
             from = i;
         }
     }

@@ -34,8 +34,8 @@ typedef enum weft__json_kind {
 weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_error *err);
 
 /* As weft__json_parse, but integers beyond int64 that are bounds of a JSON Schema (`maximum`, `minimum` and the
- * exclusive ones) are doubles: what is to be exact stays refused, and bounds so far out bound nothing that is written
- * here. */
+ * exclusive ones) are doubles: what is to be exact stays refused. Within 64 bits without a sign they are rounded to
+ * the side that allows less, but for the largest, which is 2^64. */
 weft_status weft__json_parse_bounds(const char *text, size_t n, weft__json **out, weft_error *err);
 /* As weft__json_parse, but members of an object may repeat, as in what models write: the last of a name counts. */
 weft_status weft__json_parse_repeated(const char *text, size_t n, weft__json **out, weft_error *err);

@@ -102,7 +102,8 @@ weft_status weft_chat_render(const weft_chat *c, const char *messages, const cha
     if ((st = parse(messages, "messages", &messages_given, err)) || (st = parse(tools, "tools", &tools_given, err)) ||
         (st = parse(kwargs, "kwargs", &kwargs_given, err)) ||
         (st = weft__chat_messages_normal(&reading, messages_given, &m, err)) ||
-        (st = weft__chat_tools_normal(tools_given, &t, err)) || (st = weft__chat_kwargs_normal(kwargs_given, &k, err)))
+        (st = weft__chat_tools_normal(tools_given, &t, err)) ||
+        (st = weft__chat_template_kwargs(c->tmpl, kwargs_given, &k, err)))
         goto done;
     int thinks = 1;
     prompt->thinks_not = weft__json_bool(weft__json_get(k, "enable_thinking"), &thinks) && !thinks;

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "text/chat/stand_in.h"
+#include "text/chat/thinking.h"
 #include "text/chat/tools.h"
 
 #define TEMPLATE_NOW 1767225600 /* 2026-01-01 */
@@ -471,9 +472,14 @@ static weft_status begin_turns(render_turns_state *t, const weft__train_record *
     const int thinks = some_have_thoughts(r, record->messages) || some_have_thoughts(r, answer);
     weft_status st = t->shown ? weft__chat_tools_normal(record->tools, &t->tools, err) : render_no_memory(err);
     if (st) return st;
-    t->kwargs = weft__json_new_object();
-    if (!weft__json_set(t->kwargs, "enable_thinking", weft__json_new_bool(thinks))) return render_no_memory(err);
     t->template = t->tools && r->tools.t ? &r->tools : &r->own;
+    const weft__chat_thinking_name *own = weft__chat_template_thinking(t->template->t);
+    weft__json *off = weft__json_new_object();
+    if (!thinks && !(own && own->prompt_only) && !weft__json_set(off, "enable_thinking", weft__json_new_bool(0)))
+        weft__json_free(&off);
+    st = off ? weft__chat_template_kwargs(t->template->t, off, &t->kwargs, err) : render_no_memory(err);
+    weft__json_free(&off);
+    if (st) return st;
     return t->tools && r->no_tools.status ? weft_fail(err, (weft_status)r->no_tools.status, "%s", r->no_tools.message)
                                           : WEFT_OK;
 }

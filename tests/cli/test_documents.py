@@ -54,6 +54,28 @@ def code_of(document):
 
 
 class Documents(unittest.TestCase):
+    def test_sizes_of_schemas(self):
+        """The table of sizes in docs/howto/structured-output.md has the numbers of the source, in its order."""
+        said = re.search(r"^### Sizes\n(.*?)^## ", read("docs/howto/structured-output.md"), re.M | re.S).group(1)
+        numbers = [int(n.replace(",", "")) for row in re.findall(r"^\|[^|]+\| ([\d,; ]+) \|$", said, re.M) for n in row.split(";")]
+        grammar = "src/text/grammar/"
+        where = [(grammar + f, name) for f, names in (
+            ("grammar.h", "WEFT__GRAM_MAX_SOURCE WEFT__GRAM_JSON_DEPTH"), ("schema_object.c", "MAX_MEMBERS"), ("schema_merge.c", "MAX_ALTERNATIVES"),
+            ("grammar.h", "WEFT__GRAM_MAX_STATES WEFT__GRAM_MAX_STATES WEFT__GRAM_MAX_EDGES WEFT__GRAM_MAX_RULES"),
+            ("product.h", "WEFT__GRAM_MAX_PRODUCT WEFT__GRAM_ALL_PRODUCTS"), ("schema.c", "MAX_CONTENT"), ("schema_merge.c", "MAX_FOLLOWED"),
+            ("schema_array.c", "MAX_PREFIX"), ("product.h", "WEFT__GRAM_MAX_PATTERNS"), ("schema_string.c", "MAX_HELD"),
+            ("schema_count.c", "MAX_COUNTED_MEMBERS"), ("schema_object.h", "WEFT__GRAM_SCHEMA_MAX_ANY"),
+            ("regex.c", "MAX_GROUPS MAX_PIECES MAX_BRANCHES MAX_RANGES MAX_NAMED"), ("tables.c", "TABLE_BYTES"))
+            for name in names.split()]
+        values = []
+        for path, name in where:
+            value = re.search(rf"\b{name} = (\d+)(?: << (\d+))?\s*[,}}/ ]", read(path))
+            self.assertTrue(value, (path, name))
+            values.append(int(value[1]) << int(value[2] or 0))
+        self.assertEqual(numbers, values)
+        same = re.search(r"JSON_MAX_DEPTH (\d+)", read("src/base/json.h")), re.search(r"MAX_CHOICES = (\d+)", read(grammar + "schema_one_of.c"))
+        self.assertEqual([int(m[1]) for m in same], [256, 250])
+
     def test_commands_and_their_options(self):
         n = 0
         texts = [(d, line) for d in DOCUMENTS for line in code_of(d)] + [

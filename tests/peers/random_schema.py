@@ -144,10 +144,8 @@ def tagged(r, depth):
     return {"oneOf": [case("x", one[0]), case("y", two[0])]}, text
 
 
-def chain(depth):
-    """A list of nodes, each in the one before, of at most so many: NODE is one of any length."""
-    inner = f"(?:null|{chain(depth - 1)})" if depth else "null"
-    return r"\{" + WS + f'"v":{GAP}(?:true|false),{WS}"next":{GAP}{inner}{WS}' + r"\}"
+# A list of nodes, each in the one before: NODE. It stands once in an expression.
+CHAIN = r"(?P<node>\{" + WS + f'"v":{GAP}(?:true|false),{WS}"next":{GAP}(?:null|(?&node)){WS}' + r"\})"
 
 
 def document(r):
@@ -158,7 +156,7 @@ def document(r):
     defs = {"one": one[0], "two": {"type": "array", "items": {"$ref": "#/$defs/two items"}, "minItems": 1, "maxItems": 2}, "two items": two[0], "node": NODE}
     lists = r"\[" + WS + two[1] + f"(?:,{WS}{two[1]})?{WS}" + r"\]"
     node = r.choice(["$ref", "anchor"])
-    names = {"a": ({"$ref": "#/$defs/one"}, one[1]), "b": ({"$ref": "#/$defs/two"}, lists), "n": ({"$ref": "#/$defs/node"}, chain(24))}
+    names = {"a": ({"$ref": "#/$defs/one"}, one[1]), "b": ({"$ref": "#/$defs/two"}, lists), "n": ({"$ref": "#/$defs/node"}, CHAIN)}
     if node == "anchor":
         defs["one"] = {**one[0], "$anchor": "first"}
         names["a"] = ({"$ref": "#first"}, one[1])

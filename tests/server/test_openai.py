@@ -200,6 +200,25 @@ class Conformance(unittest.TestCase):
         a = self.client.chat.completions.parse(model=self.model, messages=[{"role": "user", "content": "A pet"}], response_format=Pet, max_tokens=200)
         self.assertEqual((type(a.choices[0].message.parsed), a.choices[0].finish_reason), (Pet, "stop"))
 
+    def test_tagged_union(self):
+        """Of classes with a tag that has a default, which the schema does not require; the class that reads it back does."""
+        if not REAL:
+            return
+        class Cat(pydantic.BaseModel):
+            kind: typing.Literal["cat"] = "cat"
+            lives: typing.Literal[1, 9] = 9
+
+        class Dog(pydantic.BaseModel):
+            kind: typing.Literal["dog"] = "dog"
+            model_config = pydantic.ConfigDict(extra="forbid")
+
+        pets = pydantic.TypeAdapter(list[typing.Annotated[typing.Union[Cat, Dog], pydantic.Field(discriminator="kind")]])
+        schema = {"type": "json_schema", "json_schema": {"name": "pets", "schema": {**pets.json_schema(), "minItems": 1, "maxItems": 2}}}
+        for seed in range(4):
+            a = self.chat(response_format=schema, max_tokens=200, seed=seed, temperature=1).choices[0]
+            if a.finish_reason == "stop":
+                self.assertIn(len(pets.validate_json(a.message.content)), (1, 2))
+
     def test_parse_beside_tools(self):
         """Answers that may call are of the class, or calls whose arguments are; whole and streamed."""
         if not REAL:

@@ -500,7 +500,8 @@ def variants(as_text, alone=False):
         "a thought and a call": [user("Weather?"), assistant("I look.", reasoning_content="Where?", tool_calls=[made]),
                                  result("rain", "abcdefgh1", "get_weather"), assistant("Rain.", reasoning_content="Wet."), user("Thanks")],
     }
-    thinking = {"thinking": {}, "not thinking": {"enable_thinking": False}, "much thinking": {"reasoning_effort": "high", "thinking": True}}
+    thinking = {"thinking": {}, "thinking as said": {"enable_thinking": True}, "not thinking": {"enable_thinking": False},
+                "said twice": {"enable_thinking": False, "thinking": True}, "much thinking": {"reasoning_effort": "high", "thinking": True}}
     for kind, messages in kinds.items():
         for begins in ([], [system("Be terse.")]):
             for tools in (None, [WEATHER, PLAIN]):

@@ -79,7 +79,7 @@ static weft_status render_normal(const char *source, size_t n, const weft__json 
     if (!status) reading.functions = weft__chat_template_functions(t);
     if (!status) status = weft__chat_messages_normal(&reading, weft__json_get(chat, "messages"), &messages, err);
     if (!status) status = weft__chat_tools_normal(weft__json_get(chat, "tools"), &tools, err);
-    if (!status) status = weft__chat_kwargs_normal(weft__json_get(chat, "kwargs"), &kwargs, err);
+    if (!status) status = weft__chat_template_kwargs(t, weft__json_get(chat, "kwargs"), &kwargs, err);
     if (!status) {
         weft__json_set(normal, "kwargs", kwargs);
         weft__json_set(normal, "messages", messages);

@@ -7,7 +7,8 @@ language|templates|templates_own|shapes|shapes_own|variants|variants_own DRIVER
 jinja_conversations.py, each with and without a generation prompt; `templates_own` those of templates/ beside this. `shapes` and `shapes_own` render a
 conversation with calls as clients spell it in many ways, and every
 template must print what jinja2 prints of the one way that it wants. `variants` and `variants_own` render conversations with and without tools, a system
-message, thinking and a generation prompt, with the variables that `apply_chat_template` of transformers sets and no others: tools and documents are None
+message, thinking and a generation prompt, with the variables that `apply_chat_template` of transformers sets and no others (but what a template
+calls enable_thinking, where that is said): tools and documents are None
 where there are none; functions, date_string and datetime are not there. Both sides must print the same bytes or both must refuse; where the template
 itself refuses through raise_exception, the message must be the same. Exit status: 0 same, 1 different, 77 nothing to compare with."""
 import datetime
@@ -260,6 +261,37 @@ def run_shapes(driver, folder):
     return differences
 
 
+# What templates that do not read enable_thinking call it: the variable, and its values where that is true and false.
+THINKING = {
+    "Cohere2MoE.jinja": ("reasoning", {True: True, False: False}),
+    "ByteDance-Seed-OSS.jinja": ("thinking_budget", {False: 0}),
+    "Kimi-K3.jinja": ("thinking", {True: True, False: False}),
+    "MiniMax-M3.jinja": ("thinking_mode", {True: "enabled", False: "disabled"}),
+    "ibm-granite-granite-3.3-2B-Instruct.jinja": ("thinking", {True: True, False: False}),
+    "tencent-Hy3.jinja": ("reasoning_effort", {True: "high", False: "no_think"}),
+    "upstage-Solar-Open-100B.jinja": ("reasoning_effort", {False: "minimal"}),
+    "thinking.jinja": ("thinking", {True: True, False: False}),
+}
+
+
+def own_thinking(name, kwargs):
+    """What is said of enable_thinking under the template's own name."""
+    variable, values = THINKING.get(name, ("", {}))
+    value = values.get(kwargs.get("enable_thinking"))
+    return {} if value is None or variable in kwargs else {variable: value}
+
+
+def thinking_problem(driver, name, source):
+    """A template in the table must heed it, said the one way and the other."""
+    from jinja_conversations import TOKENS, user
+
+    if name not in THINKING:
+        return None
+    texts = [driver.ask({"template": source, "normal": True, "chat": {"messages": [user("Why?")], "tools": None, "kwargs": {"enable_thinking": on},
+                                                                       "tokens": TOKENS, "add_generation_prompt": True}}) for on in (True, False)]
+    return "enable_thinking changes nothing" if "error" in texts[0] or texts[0] == texts[1] else None
+
+
 def run_variants(driver, folder):
     from jinja_conversations import TOKENS, variants
 
@@ -267,11 +299,15 @@ def run_variants(driver, folder):
     count = printed = differences = 0
     for at, (name, source) in enumerate(all_of_them):
         chats = list(variants(*wanted(name)))
+        what = thinking_problem(driver, name, source)
+        if what:
+            differences += 1
+            print("DIFFERENT %s\n    %s" % (name, what))
         every = 6 if SLOW or SOME else 1  # there are many
         for title, chat in chats[at % every::every]:
             # What transformers gives a template: these, the special tokens, and the caller's own.
             context = {"messages": chat["messages"], "tools": chat["tools"], "documents": None, "add_generation_prompt": chat["add_generation_prompt"],
-                       **TOKENS, "enable_thinking": True, **chat["kwargs"]}
+                       **TOKENS, "enable_thinking": True, **chat["kwargs"], **own_thinking(name, chat["kwargs"])}
             text, error = oracle(env, source, json.loads(json.dumps(context)))
             ours = driver.ask({"template": source, "normal": True, "chat": {**chat, "tokens": TOKENS}})
             what = difference(ours, text, error)

@@ -384,6 +384,10 @@ static void no_value_has_what_ends_it(void **state)
         {"{\"pattern\": \"^x[<]/param.*$\", \"type\": \"string\"}", "x</parameter>", 0},
         {"{\"enum\": [\"a\", \"b</parameter>\"]}", "a", 1},
         {"{\"enum\": [\"a\", \"b</parameter>\"]}", "b</parameter>", 0},
+        {"{\"type\": \"string\", \"enum\": [\"a\", \"b\"], \"pattern\": \"^a\"}", "a", 1},
+        {"{\"type\": \"string\", \"enum\": [\"a\", \"b\"], \"pattern\": \"^a\"}", "b", 0},
+        {"{\"type\": \"integer\", \"maximum\": 1e19}", "9223372036854775807", 1}, /* who reads it has 64 bits */
+        {"{\"type\": \"integer\", \"maximum\": 1e19}", "9223372036854775808", 0},
         {"{\"const\": [\"b</parameter>\"]}", "[\"b\\u003c/parameter>\"]", 1},
         {"{\"const\": [\"b</parameter>\"]}", "[\"b</parameter>\"]", 0},
         {"{\"const\": {\"</parameter>\": 1}}", "{\"\\u003c/parameter>\": 1}", 1},
@@ -479,7 +483,7 @@ static void refusals_name_the_tool_and_the_place(void **state)
          NULL,
          "[{\"function\":{\"name\":\"f\"}},{\"function\":{\"name\":\"g\",\"parameters\":{\"type\":\"object\","
          "\"properties\":{"
-         "\"a\":{\"not\":{\"type\":\"null\"}}}}}}]",
+         "\"a\":{\"contains\":{\"type\":\"null\"}}}}}}]",
          WEFT_UNSUPPORTED,
          {"tools[1].function.parameters", "#/properties/a"}},
         {"hermes",
@@ -498,6 +502,18 @@ static void refusals_name_the_tool_and_the_place(void **state)
          "[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{\"a\\nb\":{}}}}}]",
          WEFT_UNSUPPORTED,
          {"tools[0].function.parameters", "#/properties"}},
+        {"qwen3-coder",
+         NULL,
+         "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"a\":{\"type\":\"string\","
+         "\"not\":{\"const\":\"b\"}}}}}}]",
+         WEFT_UNSUPPORTED,
+         {"tools[0].function.parameters", "conditions"}},
+        {"hermes",
+         NULL,
+         "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"a\":{\"type\":\"integer\","
+         "\"minimum\":1e19}}}}}]",
+         WEFT_LIMIT,
+         {"tools[0].function.parameters", "with a sign"}},
         {"hermes", NULL, RECURSION, WEFT_ARGUMENT, {"tools[1].function.parameters: schema: #/properties/l: no finite"}},
         {"qwen3-coder",
          NULL,

@@ -11,6 +11,7 @@
 #include "claims.h"
 #include "engine/handles.h"
 #include "model/shared.h"
+#include "text/chat/thinking.h"
 #include "text/tokenizer/parts.h"
 #include "train/render.h"
 
@@ -66,9 +67,12 @@ static int serve(const world *w, size_t i, weft__api_prompts *out)
     weft__api_params params;
     weft__api_error error = {0};
     const char *tools = CONVERSATIONS[i].tools;
-    const int n = snprintf(body, sizeof body, "{\"messages\": [%s]%s%s%s}", CONVERSATIONS[i].before,
-                           tools ? ", \"tools\": " : "", tools ? tools : "",
-                           CONVERSATIONS[i].thinks ? "" : ", \"chat_template_kwargs\": {\"enable_thinking\": false}");
+    const weft__chat_thinking_name *own = weft__chat_template_thinking(w->learning.own.t);
+    const int unsaid =
+        CONVERSATIONS[i].thinks || (own && own->prompt_only); /* learned as it is where nothing is said */
+    const int n =
+        snprintf(body, sizeof body, "{\"messages\": [%s]%s%s%s}", CONVERSATIONS[i].before, tools ? ", \"tools\": " : "",
+                 tools ? tools : "", unsaid ? "" : ", \"chat_template_kwargs\": {\"enable_thinking\": false}");
     if (!weft__api_params_parse(&weft__api_table_chat, 1 << 20, body, (size_t)n, &params, &error))
         fail_msg("%s", error.message);
     const int ok = weft__api_prompts_chat(&w->serving, &params, out, &error);

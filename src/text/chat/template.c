@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "text/chat/thinking.h"
 
 struct weft__chat_template {
     weft__jinja *jinja;
+    const weft__chat_thinking_name *thinking;
 };
 
 weft_status weft__chat_template_create(const char *source, size_t n, weft__chat_template **out, weft_error *err)
@@ -20,6 +22,7 @@ weft_status weft__chat_template_create(const char *source, size_t n, weft__chat_
         weft__chat_template_destroy(&t);
         return weft_fail_within(err, status, "chat template");
     }
+    t->thinking = weft__chat_thinking_of(t->jinja, source, n);
     *out = t;
     return WEFT_OK;
 }
@@ -35,6 +38,11 @@ void weft__chat_template_destroy(weft__chat_template **t)
 int weft__chat_template_reads(const weft__chat_template *t, const char *variable)
 {
     return weft__jinja_reads(t->jinja, variable);
+}
+
+const weft__chat_thinking_name *weft__chat_template_thinking(const weft__chat_template *t)
+{
+    return t->thinking;
 }
 
 /* Roles that are words of the chat format and not a user's text. They stand at messages[i].role. */

@@ -39,6 +39,14 @@ void weft__chat_template_destroy(weft__chat_template **t);
 /* As weft__jinja_reads. */
 int weft__chat_template_reads(const weft__chat_template *t, const char *variable);
 
+/* What it calls enable_thinking, or NULL (thinking.h). */
+const struct weft__chat_thinking_name *weft__chat_template_thinking(const weft__chat_template *t);
+
+/* thinking.c: variables as weft__chat_kwargs_normal has them, and where they name enable_thinking, what the template
+ * calls that, unless they name it too. Fails likewise. */
+weft_status weft__chat_template_kwargs(const weft__chat_template *t, const weft__json *kwargs, weft__json **out,
+                                       weft_error *err);
+
 /* A variable that these kwargs would set and must not, or NULL. */
 const char *weft__chat_template_taken(const weft__json *kwargs);
 

@@ -80,6 +80,7 @@ static void collect_constants(value_parts *v, const weft__json *schema, const ch
     for (size_t i = 0; i < n && !weft__gram_schema_failed(v->f->schema); i++) {
         const weft__json *value = one ? one : weft__json_at(list, i);
         value_constant c;
+        if (!weft__gram_schema_allows(v->f->schema, schema, value, at)) continue;
         if (!weft__json_string(value, &c.s, &c.n)) {
             if (types != WEFT__GRAM_STRING_TYPE) add_json(v, constant_schema(v, value), at);
         } else if (types & WEFT__GRAM_STRING_TYPE) {
@@ -127,6 +128,14 @@ static void collect_string(value_parts *v, const weft__json *schema, const char 
     else add_node(v, v->texts, &v->n_texts, text, at);
 }
 
+static int has_condition(const weft__json *schema)
+{
+    static const char *const keys[] = {"not", "if", "dependentRequired", "dependentSchemas", "dependencies"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (weft__json_get(schema, keys[i])) return 1;
+    return 0;
+}
+
 static void collect(value_parts *v, const weft__json *schema, const char *at, int depth)
 {
     weft__gram_schema *c = v->f->schema;
@@ -140,16 +149,17 @@ static void collect(value_parts *v, const weft__json *schema, const char *at, in
         weft__gram_schema_fail(c, WEFT_LIMIT, at, NULL, "nested too deep");
     } else if (weft__json_bool(schema, &yes) || !n_limits) {
         v->any |= yes;
-    } else if (ref || all || any || one) {
-        if (n_limits > 1 || (all && weft__json_size(all) != 1)) {
+    } else if (ref || all || any || one || has_condition(schema)) {
+        if (n_limits > 1 || has_condition(schema) || (all && weft__json_size(all) != 1)) {
             weft__gram_schema_fail(
                 c, WEFT_UNSUPPORTED, at, NULL,
-                "other constraints beside $ref, anyOf, oneOf, allOf are not supported for a parameter "
+                "conditions, and other constraints beside $ref, anyOf, oneOf, allOf, are not supported for a parameter "
                 "that is plain text");
         } else if (ref) {
             const weft__json *target = weft__gram_schema_follow(c, ref, at);
             if (target && weft__json_string(ref, &s, &n)) collect(v, target, s, depth + 1);
         } else {
+            if (one) one = weft__gram_schema_exclusive(c, schema, at, NULL, 0);
             collect_choices(v, all ? all : any ? any : one, at, all ? "allOf" : any ? "anyOf" : "oneOf", depth);
         }
     } else if (weft__json_get(schema, "enum") || weft__json_get(schema, "const")) {

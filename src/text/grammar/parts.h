@@ -205,4 +205,10 @@ weft_status weft__gram_compile_within(weft__gram *g, int32_t root, uint32_t dept
 weft_status weft__gram_automaton_add(weft__gram_automaton *a, const weft__gram_nfa *nfa, int32_t rule, size_t budget[2],
                                      weft_error *err);
 
+/* regex_read.c: bytes of `?<name>` at s, which is behind a '(' of the expression from `begin` on; 0: there is none.
+ * *why: it is refused. */
+size_t weft__gram_regex_name(const char *begin, const char *s, const char *end, const char **why);
+/* Of `{1F600}` at *s, which is moved behind it. 0: it is no code point. */
+int weft__gram_regex_code_point(const char **s, const char *end, uint32_t *cp);
+
 #endif

@@ -15,17 +15,20 @@ enum {
     MAX_RANGES = 256,
     MAX_GROUPS = 24,
     MAX_PIECES = 1024,
+    MAX_BRANCHES = 256,
     MAX_MARKED = 63,       /* groups */
+    MAX_NAMED = 32,        /* likewise */
     MAX_BOUNDED = 1 << 15, /* states, about, that what is bounded may take */
     BOUNDED_WORK = 1 << 18 /* on the language of what is repeated */
 };
 
 typedef struct regex_reader {
     weft__gram *g;
-    const char *s, *end, *why, *place; /* why: it is refused; place: there */
+    const char *begin, *s, *end, *why, *place; /* why: it is refused; place: there */
     unsigned flags;
     int depth;
     uint32_t n_groups; /* that can be referred to */
+    int n_named;       /* of them */
     uint32_t room;     /* characters that a repetition without an end may take; UINT32_MAX: it has none */
     int repeated;      /* groups around that are repeated without an end */
     int measuring;     /* lengths and sizes are asked for, not the expression */
@@ -220,6 +223,14 @@ static int regex_hex(regex_reader *r, int digits, uint32_t *cp)
     return *cp < 0xD800 || *cp > 0xDFFF ? 1 : refuse(r, "half a surrogate pair");
 }
 
+/* Behind \u: four digits, or in braces a code point. */
+static int read_unicode(regex_reader *r, uint32_t *cp)
+{
+    if (r->s == r->end || *r->s != '{') return regex_hex(r, 4, cp);
+    if (!weft__gram_regex_code_point(&r->s, r->end, cp)) return refuse(r, "an escape \\u{...} of no character");
+    return *cp < 0xD800 || *cp > 0xDFFF ? 1 : refuse(r, "half a surrogate pair");
+}
+
 /* What follows a backslash: a named class is put into x (returns 2), a character is stored (1); 0 after a refusal. */
 static int read_escape(regex_reader *r, regex_set *x, uint32_t *cp, int wide)
 {
@@ -232,7 +243,9 @@ static int read_escape(regex_reader *r, regex_set *x, uint32_t *cp, int wide)
     }
     if (at) *cp = (uint32_t)values[at - names];
     else if (c == 'x') return regex_hex(r, 2, cp);
-    else if (c == 'u') return regex_hex(r, 4, cp);
+    else if (c == 'u') return read_unicode(r, cp);
+    else if (c == 'c' && r->s < r->end && (*r->s | 32) >= 'a' && (*r->s | 32) <= 'z') *cp = (uint32_t)(*r->s++ & 31);
+    else if (c == '0' && (r->s == r->end || *r->s < '0' || *r->s > '9')) *cp = 0;
     else if (c == 'b' || c == 'B') return refuse(r, "word boundaries (\\b, \\B)");
     else if (c == 'p' || c == 'P') return refuse(r, "Unicode classes (\\p)");
     else if ((c >= '0' && c <= '9') || c == 'k') return refuse(r, "references to groups (\\1)");
@@ -301,16 +314,27 @@ static int is_repeated(const regex_reader *r)
     return close && close[-1] == ',';
 }
 
+/* Behind '(': the name that a group may have. */
+static int read_name(regex_reader *r)
+{
+    const char *why = NULL;
+    const size_t n = weft__gram_regex_name(r->begin, r->s, r->end, &why);
+    if (n && r->n_named++ >= MAX_NAMED) return refuse(r, "more than 32 named groups");
+    if (why) return refuse(r, why);
+    r->s += n;
+    return n > 0;
+}
+
 static regex_piece read_regex_group(regex_reader *r)
 {
     regex_piece x = {-1, 0, 0, 0};
     uint32_t number = 0;
-    const int repeated = r->room != UINT32_MAX && is_repeated(r);
-    if (r->s < r->end && *r->s == '?') {
+    const int repeated = r->room != UINT32_MAX && is_repeated(r), named = read_name(r);
+    if (!named && r->s < r->end && *r->s == '?') {
         if (r->end - r->s > 1 && r->s[1] == ':') {
             r->s += 2;
         } else {
-            refuse(r, "groups that begin with '(?', but for '(?:'");
+            refuse(r, "groups that begin with '(?', but for '(?:' and '(?<name>'");
             return x;
         }
     } else if ((number = ++r->n_groups) > MAX_MARKED && r->flags & WEFT__GRAM_REGEX_MARKED) {
@@ -393,7 +417,8 @@ static weft__gram_automaton *language_of_repeated(const regex_reader *r, const c
     size_t work = BOUNDED_WORK;
     if (!g) return NULL;
     weft__gram_json_parts(g);
-    regex_reader all = {.g = g, .s = text, .end = text ? text + n : NULL, .room = UINT32_MAX, .flags = r->flags};
+    regex_reader all = {
+        .g = g, .begin = text, .s = text, .end = text ? text + n : NULL, .room = UINT32_MAX, .flags = r->flags};
     all.flags |= WEFT__GRAM_REGEX_WHOLE;
     int32_t root = GRAM_RULE("root"), body = text ? read_regex(&all).node : any_char(&all);
     weft__gram_define(g, root, GRAM_REPEAT(min, UINT32_MAX, body));
@@ -510,7 +535,7 @@ static regex_piece read_branch(regex_reader *r)
 static regex_piece read_alternatives(regex_reader *r)
 {
     regex_piece all = {-1, UINT32_MAX, 0, 1};
-    int32_t items[256];
+    int32_t items[MAX_BRANCHES];
     size_t n = 0;
     for (;;) {
         regex_piece x = read_branch(r);
@@ -537,7 +562,7 @@ static regex_piece read_regex(regex_reader *r)
 static int32_t read_with_facts(weft__gram *g, const char *s, size_t n, unsigned flags, uint32_t room,
                                weft__gram_regex_facts *out)
 {
-    regex_reader r = {.g = g, .s = s, .end = s + n, .flags = flags, .room = room};
+    regex_reader r = {.g = g, .begin = s, .s = s, .end = s + n, .flags = flags, .room = room};
     regex_piece x = read_regex(&r);
     *out = (weft__gram_regex_facts){x.min, x.max, r.why, r.why ? (size_t)(r.place - s) : 0};
     return x.node;
@@ -553,7 +578,7 @@ static int is_within(const char *s, size_t n, unsigned flags, uint32_t room, uin
 {
     weft__gram *g = weft__gram_create();
     if (!g) return 0;
-    regex_reader r = {.g = g, .s = s, .end = s + n, .flags = flags, .room = room, .measuring = 1};
+    regex_reader r = {.g = g, .begin = s, .s = s, .end = s + n, .flags = flags, .room = room, .measuring = 1};
     regex_piece x = read_regex(&r);
     const int within = x.node >= 0 && x.max <= most && x.size <= MAX_BOUNDED;
     weft__gram_destroy(&g);
@@ -571,19 +596,4 @@ int32_t weft__gram_regex_bounded(weft__gram *g, const char *s, size_t n, unsigne
         else high = middle - 1;
     }
     return read_with_facts(g, s, n, flags, low, out);
-}
-
-int32_t weft__gram_read_regex(weft__gram *g, const char *source, size_t n)
-{
-    weft__gram_regex_facts facts;
-    int32_t root = GRAM_RULE("root");
-    if (n > WEFT__GRAM_MAX_SOURCE) {
-        weft__gram_fail(g, WEFT_LIMIT, "regex: %zu bytes of text; at most %d", n, WEFT__GRAM_MAX_SOURCE);
-        return -1;
-    }
-    int32_t body = weft__gram_regex(g, source, n, WEFT__GRAM_REGEX_WHOLE, &facts);
-    if (facts.why) weft__gram_fail(g, WEFT_UNSUPPORTED, "regex: near byte %zu: %s", facts.at, facts.why);
-    weft__gram_define(g, root, body);
-    weft__gram_within(g, "regex: ", "the expression");
-    return root;
 }

@@ -12,7 +12,8 @@
 #include "text/grammar/schema_parts.h"
 
 enum {
-    MAX_PLACE = 4096,      /* bytes of a JSON pointer */
+    MAX_PLACE = 4096, /* bytes of a JSON pointer */
+    MAX_CHOICES = 250,
     MAX_NAMED = 200,       /* bytes of it in the name of a rule */
     MAX_CONTENT = 1 << 23, /* bytes of schemas that are compared or put together */
 };
@@ -223,21 +224,20 @@ static int has_no_value(weft__gram_schema *c, const weft__json *schema, const ch
 static int32_t alternatives(weft__gram_schema *c, const weft__json *schema, const char *at, const char *key)
 {
     const weft__json *list = weft__json_get(schema, key);
-    int one_of = !strcmp(key, "oneOf");
     size_t count = weft__json_size(list), n = 0;
     int32_t items[256];
     if (weft__json_kind_of(list) != WEFT__JSON_ARRAY || !count)
         return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, key, "must be a list with at least one schema");
-    if (count > 250) return weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "at most 250 alternatives");
+    if (count > MAX_CHOICES)
+        return weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "at most %d alternatives", MAX_CHOICES);
+    if (!strcmp(key, "oneOf")) list = weft__gram_schema_exclusive(c, schema, at, NULL, 0);
     for (size_t i = 0; i < count && !weft__gram_schema_failed(c); i++) {
         char number[24];
         snprintf(number, sizeof number, "%zu", i);
         if (weft__gram_schema_is_false(weft__json_at(list, i)) || has_no_value(c, weft__json_at(list, i), at)) continue;
-        for (size_t k = 0; one_of && k < i && !weft__gram_schema_failed(c); k++)
-            if (!weft__gram_schema_disjoint(c, weft__json_at(list, i), weft__json_at(list, k), at, 0))
-                weft__gram_schema_overlap(c, at, k, i);
         items[n++] = weft__gram_schema_use(c, weft__json_at(list, i), at, key, number);
     }
+    if (weft__gram_schema_failed(c)) return -1;
     if (!n) return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, key, "no alternative can be satisfied");
     if (weft__gram_schema_is_nullable(schema)) items[n++] = weft__gram_text(c->g, "null", 4);
     return weft__gram_alt(c->g, items, n);
@@ -258,8 +258,9 @@ static int32_t combination(weft__gram_schema *c, const weft__json *schema, const
 {
     static const char *const choices[] = {"anyOf", "oneOf"};
     const weft__json *ref = weft__json_get(schema, "$ref"), *all = weft__json_get(schema, "allOf");
-    int nullable = weft__json_get(schema, "nullable") != NULL;
-    if (n[WEFT__GRAM_COMBINES] != 1 || n[WEFT__GRAM_CHOOSES] || n[WEFT__GRAM_LIMITS] > nullable ||
+    const int nullable = weft__json_get(schema, "nullable") != NULL;
+    const int leads = ref || all || weft__json_get(schema, "anyOf") || weft__json_get(schema, "oneOf");
+    if (!leads || n[WEFT__GRAM_COMBINES] != 1 || n[WEFT__GRAM_CHOOSES] || n[WEFT__GRAM_LIMITS] > nullable ||
         (all && (weft__json_kind_of(all) != WEFT__JSON_ARRAY || weft__json_size(all) != 1)))
         return together(c, schema, at);
     int32_t node;
@@ -380,6 +381,7 @@ int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n)
     weft__gram_json_parts(g);
     weft__gram_schema_budget budget = WEFT__GRAM_SCHEMA_BUDGET;
     weft__gram_schema *c = weft__gram_schema_open(g, root, 0, NULL, &budget);
+    if (c) c->unsigned_too = 1;
     if (c) start = rule_of_schema(c, root, weft__strdup("#"));
     weft__gram_schema_close(&c);
     weft__json_free(&root);

@@ -45,15 +45,15 @@ static int values_apart(const weft__json *a, const weft__json *b)
 /* 1 when all numbers of a are below those of b. */
 static int is_below(const weft__json *a, const weft__json *b)
 {
-    double high = 0, low = 0;
-    int open = 0, is_high = weft__json_double(weft__gram_schema_bound(a, 0, 0), &high),
-        is_low = weft__json_double(weft__gram_schema_bound(b, 1, 0), &low);
-    double other;
-    if (weft__json_double(weft__gram_schema_bound(a, 0, 1), &other) && (!is_high || other <= high)) {
+    long double high = 0, low = 0;
+    int open = 0, is_high = weft__gram_schema_exactly(weft__gram_schema_bound(a, 0, 0), &high),
+        is_low = weft__gram_schema_exactly(weft__gram_schema_bound(b, 1, 0), &low);
+    long double other;
+    if (weft__gram_schema_exactly(weft__gram_schema_bound(a, 0, 1), &other) && (!is_high || other <= high)) {
         high = other;
         is_high = open = 1;
     }
-    if (weft__json_double(weft__gram_schema_bound(b, 1, 1), &other) && (!is_low || other >= low)) {
+    if (weft__gram_schema_exactly(weft__gram_schema_bound(b, 1, 1), &other) && (!is_low || other >= low)) {
         low = other;
         is_low = open = 1;
     }
@@ -127,31 +127,35 @@ static int is_forbidden(const weft__json *b, const char *name)
            !weft__json_get(b, "patternProperties");
 }
 
-/* A member that both require, whose schemas exclude each other; or one that a requires and b forbids. */
+/* A member that a requires, of which the schemas exclude each other; or which b forbids. */
 static int members_apart(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at, int depth)
 {
-    const weft__json *required = weft__json_get(a, "required"), *also = weft__json_get(b, "required");
+    const weft__json *required = weft__json_get(a, "required");
     const weft__json *p = weft__json_get(a, "properties"), *q = weft__json_get(b, "properties");
     for (size_t i = 0; i < weft__json_size(required) && i < 64; i++) {
         const char *name;
         size_t n;
-        int both = 0;
         if (!weft__json_string(weft__json_at(required, i), &name, &n)) continue;
         if (is_forbidden(b, name)) return 1;
-        for (size_t k = 0; k < weft__json_size(also) && k < 64; k++)
-            both |= weft__json_is(weft__json_at(also, k), name);
         const weft__json *x = weft__json_get(p, name), *y = weft__json_get(q, name);
-        if (both && x && y && weft__gram_schema_disjoint(c, x, y, at, depth + 1)) return 1;
+        if (x && y && weft__gram_schema_disjoint(c, x, y, at, depth + 1)) return 1;
     }
     return 0;
 }
 
-/* 1 when one of the schemas that `a` puts together excludes b. */
+/* 1 when one of the schemas that `a` puts together excludes b, or each that it offers does. */
 static int part_apart(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at, int depth)
 {
+    static const char *const keys[] = {"anyOf", "oneOf"};
     const weft__json *all = weft__json_get(a, "allOf");
     for (size_t i = 0; i < weft__json_size(all) && i < 16; i++)
         if (weft__gram_schema_disjoint(c, weft__json_at(all, i), b, at, depth + 1)) return 1;
+    for (size_t k = 0; k < 2; k++) {
+        const weft__json *some = weft__json_get(a, keys[k]);
+        size_t i = 0, n = weft__json_size(some);
+        while (i < n && n <= 16 && weft__gram_schema_disjoint(c, weft__json_at(some, i), b, at, depth + 1)) i++;
+        if (n && i == n) return 1;
+    }
     return 0;
 }
 

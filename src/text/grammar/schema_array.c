@@ -5,6 +5,8 @@
 #include "text/grammar/build.h"
 #include "text/grammar/schema_parts.h"
 
+enum { MAX_PREFIX = 24 };
+
 weft__gram_schema_elements weft__gram_schema_elements_of(const weft__json *schema)
 {
     const weft__json *items = weft__json_get(schema, "items"), *prefix = weft__json_get(schema, "prefixItems");
@@ -68,7 +70,8 @@ int32_t weft__gram_schema_array(weft__gram_schema *c, const weft__json *schema, 
     if (a.e.first && weft__json_kind_of(a.e.first) != WEFT__JSON_ARRAY)
         return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "prefixItems", "must be a list of schemas");
     a.n_prefix = weft__json_size(a.e.first);
-    if (a.n_prefix > 24) return weft__gram_schema_fail(c, WEFT_LIMIT, at, a.e.first_key, "at most 24");
+    if (a.n_prefix > MAX_PREFIX)
+        return weft__gram_schema_fail(c, WEFT_LIMIT, at, a.e.first_key, "at most %d", MAX_PREFIX);
     if (weft__gram_schema_is_false(a.e.others) && max > a.n_prefix) max = (uint32_t)a.n_prefix;
     if (min > max) return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "minItems", "is above what there may be");
     if (weft__json_get(schema, "uniqueItems") && weft__json_bool(weft__json_get(schema, "uniqueItems"), &open) &&

@@ -7,8 +7,8 @@
 #include "text/grammar/schema_object.h"
 
 enum {
-    MAX_COUNTED = 4096, /* rules */
-    MAX_DISTINCT = 6    /* other members that must be there */
+    MAX_COUNTED_MEMBERS = 63, /* in properties */
+    MAX_DISTINCT = 6          /* other members that must be there */
 };
 
 typedef struct counted {
@@ -159,9 +159,10 @@ int32_t weft__gram_schema_counted(weft__gram_schema_members *o, uint32_t low, ui
     counted x = {.o = o, .g = o->g, .low = low, .high = high};
     int32_t node = -1;
     for (size_t i = 0; i < o->n; i++) x.n += !o->members[i].forbidden;
-    if ((x.n + 1) * (x.n + 1) > MAX_COUNTED)
+    if (x.n > MAX_COUNTED_MEMBERS)
         return weft__gram_schema_fail(o->c, WEFT_LIMIT, o->at, low ? "minProperties" : "maxProperties",
-                                      "objects with counted members have at most 63 in their properties");
+                                      "objects with counted members have at most %d in their properties",
+                                      MAX_COUNTED_MEMBERS);
     x.order = weft__alloc_array(x.n, sizeof *x.order);
     x.works = weft__alloc_zero((x.n + 1) * (x.n + 1), 1);
     x.rules = weft__alloc_array((x.n + 1) * (x.n + 1), sizeof *x.rules);

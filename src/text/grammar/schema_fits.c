@@ -59,8 +59,7 @@ typedef struct fitting {
 
 static int fits(fitting *f, const weft__json *schema, const weft__json *v);
 
-/* Exactly, also where 64 bits do not fit into a double. */
-static int read_exactly(const weft__json *v, long double *out)
+int weft__gram_schema_exactly(const weft__json *v, long double *out)
 {
     int64_t whole;
     double d;
@@ -81,11 +80,12 @@ static int number_fits(const weft__json *schema, const weft__json *v)
 {
     long double x, bound[4], m;
     int has[4];
-    if (!read_exactly(v, &x)) return 1;
-    for (int i = 0; i < 4; i++) has[i] = read_exactly(weft__gram_schema_bound(schema, !(i & 1), i >> 1), &bound[i]);
+    if (!weft__gram_schema_exactly(v, &x)) return 1;
+    for (int i = 0; i < 4; i++)
+        has[i] = weft__gram_schema_exactly(weft__gram_schema_bound(schema, !(i & 1), i >> 1), &bound[i]);
     if ((has[0] && x < bound[0]) || (has[1] && x > bound[1]) || (has[2] && x <= bound[2]) || (has[3] && x >= bound[3]))
         return 0;
-    return !read_exactly(weft__json_get(schema, "multipleOf"), &m) || is_multiple(x, m);
+    return !weft__gram_schema_exactly(weft__json_get(schema, "multipleOf"), &m) || is_multiple(x, m);
 }
 
 static int count_fits(const weft__json *schema, const char *least, const char *most, size_t n)
@@ -178,13 +178,54 @@ static size_t count_fitting(fitting *f, const weft__json *list, const weft__json
     return n;
 }
 
+/* 1 when the value does not fit: for no reader of patterns where it is to be valid for all, else for some. */
+static int lacks(fitting *f, const weft__json *schema, const weft__json *v)
+{
+    f->wide = !f->wide;
+    const int yes = fits(f, schema, v);
+    f->wide = !f->wide;
+    return !yes && !weft__gram_schema_failed(f->c);
+}
+
+/* Where readers differ about `if`, both parts hold for a value that is to be valid for all. */
+static int conditions_fit(fitting *f, const weft__json *schema, const weft__json *v)
+{
+    const weft__json *lacked = weft__json_get(schema, "not"), *when = weft__json_get(schema, "if"),
+                     *then = weft__json_get(schema, "then"), *other = weft__json_get(schema, "else");
+    if (lacked && !lacks(f, lacked, v)) return 0;
+    if (!when || (!then && !other)) return 1;
+    const int surely = f->wide ? !lacks(f, when, v) : fits(f, when, v),
+              perhaps = f->wide ? fits(f, when, v) : !lacks(f, when, v);
+    const int first = !then || fits(f, then, v), second = !other || fits(f, other, v);
+    if (f->wide) return (perhaps && first) || (!surely && second);
+    return (!perhaps || first) && (surely || second);
+}
+
+/* What a member's being there asks of the object. */
+static int dependents_fit(fitting *f, const weft__json *schema, const char *key, const weft__json *v)
+{
+    weft__json_member m = {0};
+    const char *name;
+    size_t n;
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return 1;
+    while (weft__json_next(weft__json_get(schema, key), &m)) {
+        if (!weft__json_get(v, m.key)) continue;
+        if (weft__json_kind_of(m.value) != WEFT__JSON_ARRAY && !fits(f, m.value, v)) return 0;
+        for (size_t i = 0; i < weft__json_size(m.value) && weft__json_kind_of(m.value) == WEFT__JSON_ARRAY; i++)
+            if (!weft__json_string(weft__json_at(m.value, i), &name, &n) || !weft__json_get(v, name)) return 0;
+    }
+    return 1;
+}
+
 static int combinations_fit(fitting *f, const weft__json *schema, const weft__json *v)
 {
     const weft__json *ref = weft__json_get(schema, "$ref"), *all = weft__json_get(schema, "allOf"),
                      *any = weft__json_get(schema, "anyOf"), *one = weft__json_get(schema, "oneOf");
     return (!ref || fits(f, weft__gram_schema_follow(f->c, ref, f->at), v)) &&
            (!all || count_fitting(f, all, v) == weft__json_size(all)) && (!any || count_fitting(f, any, v)) &&
-           (!one || count_fitting(f, one, v) == 1);
+           (!one || count_fitting(f, one, v) == 1) && conditions_fit(f, schema, v) &&
+           dependents_fit(f, schema, "dependentRequired", v) && dependents_fit(f, schema, "dependentSchemas", v) &&
+           dependents_fit(f, schema, "dependencies", v);
 }
 
 static int is_named(fitting *f, const weft__json *schema, const weft__json *v)

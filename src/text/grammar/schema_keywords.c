@@ -38,16 +38,19 @@ static const struct {
     {"contentMediaType", SAYS_NOTHING},
     {"contentSchema", SAYS_NOTHING},
     {"example", SAYS_NOTHING},
-    {ORDER, SAYS_NOTHING}, /* read when the schema is opened */
-    {"discriminator", SAYS_NOTHING},
-    {"minContains", SAYS_NOTHING}, /* beside `contains`, which is refused */
+    {ORDER, SAYS_NOTHING},           /* read when the schema is opened */
+    {"discriminator", SAYS_NOTHING}, /* but how alternatives of oneOf are told apart */
+    {"minContains", SAYS_NOTHING},   /* beside `contains`, which is refused */
     {"maxContains", SAYS_NOTHING},
-    {"then", SAYS_NOTHING}, /* beside `if`, likewise */
+    {"then", SAYS_NOTHING}, /* beside `if` */
     {"else", SAYS_NOTHING},
     {"$ref", COMBINES},
     {"anyOf", COMBINES},
     {"oneOf", COMBINES},
     {"allOf", COMBINES},
+    {"dependentRequired", COMBINES},
+    {"dependentSchemas", COMBINES},
+    {"dependencies", COMBINES},
     {"enum", CHOOSES},
     {"const", CHOOSES},
     {"type", LIMITS},
@@ -74,12 +77,7 @@ static const struct {
     {"exclusiveMinimum", LIMITS},
     {"exclusiveMaximum", LIMITS},
     {"multipleOf", LIMITS},
-    {"not", REFUSED},
-    {"if", REFUSED},
     {"contains", REFUSED},
-    {"dependentRequired", REFUSED},
-    {"dependentSchemas", REFUSED},
-    {"dependencies", REFUSED},
     {"unevaluatedProperties", REFUSED},
     {"unevaluatedItems", REFUSED},
     {"$dynamicRef", REFUSED},
@@ -87,6 +85,8 @@ static const struct {
     {"extends", REFUSED},
     {"disallow", REFUSED},
     {"divisibleBy", REFUSED},
+    {"not", COMBINES}, /* words that are near to these mean something else */
+    {"if", COMBINES},
 };
 enum { N_KEYWORDS = sizeof keywords / sizeof *keywords };
 
@@ -135,6 +135,9 @@ int weft__gram_schema_is_false(const weft__json *v)
 
 int weft__gram_schema_says_nothing(const weft__json_member *m)
 {
+    static const char *const others[] = {"then", "else", "discriminator"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcmp(m->key, others[i])) return 0;
     return kind_of_keyword(m) == SAYS_NOTHING;
 }
 
@@ -147,7 +150,7 @@ int weft__gram_schema_limits(const weft__json_member *m)
 static const char *name_of_keyword(const void *arg, size_t i)
 {
     (void)arg;
-    return i < N_KEYWORDS && keywords[i].kind != REFUSED ? keywords[i].name : NULL; /* those are the last */
+    return i < N_KEYWORDS && keywords[i].kind != REFUSED ? keywords[i].name : NULL; /* and nothing behind those */
 }
 
 /* What a word that is no keyword was meant to be: one that holds values to something; NULL: nothing. Each word is asked

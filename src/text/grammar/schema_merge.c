@@ -10,13 +10,13 @@
 
 enum { MAX_FOLLOWED = 32, MAX_ALTERNATIVES = 250 };
 
-static void set(weft__gram_schema *c, weft__json *object, const char *key, weft__json *value)
+void weft__gram_schema_set(weft__gram_schema *c, weft__json *object, const char *key, weft__json *value)
 {
     if (!weft__json_set(object, key, value))
         weft__gram_fail(weft__gram_schema_rules(c), WEFT_NO_MEMORY, "no memory for a grammar");
 }
 
-static void append(weft__gram_schema *c, weft__json *array, weft__json *value)
+void weft__gram_schema_append(weft__gram_schema *c, weft__json *array, weft__json *value)
 {
     if (!weft__json_append(array, value))
         weft__gram_fail(weft__gram_schema_rules(c), WEFT_NO_MEMORY, "no memory for a grammar");
@@ -36,21 +36,24 @@ static weft__json *both(weft__gram_schema *c, const weft__json *a, const weft__j
     if (says_nothing(b) || weft__gram_schema_is_false(a) || weft__json_equal(a, b)) return weft__json_copy(a);
     if (says_nothing(a) || weft__gram_schema_is_false(b)) return weft__json_copy(b);
     weft__json *list = weft__json_new_array(), *schema = weft__json_new_object();
-    append(c, list, weft__json_copy(a));
-    append(c, list, weft__json_copy(b));
-    set(c, schema, "allOf", list);
+    const weft__json *several = weft__json_size(a) == 1 ? weft__json_get(a, "allOf") : NULL;
+    for (size_t i = 0; i < weft__json_size(several); i++)
+        weft__gram_schema_append(c, list, weft__json_copy(weft__json_at(several, i)));
+    if (!several) weft__gram_schema_append(c, list, weft__json_copy(a));
+    weft__gram_schema_append(c, list, weft__json_copy(b));
+    weft__gram_schema_set(c, schema, "allOf", list);
     return schema;
 }
 
-static void set_types(weft__gram_schema *c, weft__json *flat, unsigned types)
+void weft__gram_schema_set_types(weft__gram_schema *c, weft__json *flat, unsigned types)
 {
     weft__json *list = weft__json_new_array();
     for (unsigned i = 0; i < 7; i++)
         if (types & 1u << i) {
             const char *name = weft__gram_schema_type_name(i);
-            append(c, list, weft__json_new_string(name, strlen(name)));
+            weft__gram_schema_append(c, list, weft__json_new_string(name, strlen(name)));
         }
-    set(c, flat, "type", list);
+    weft__gram_schema_set(c, flat, "type", list);
 }
 
 /* A keyword as it is put together with others: bounds of draft 4 as newer ones have them. */
@@ -67,13 +70,13 @@ static weft__json *own_limits(weft__gram_schema *c, const weft__json *schema, co
 {
     weft__json *flat = weft__json_new_object();
     weft__json_member m = {0};
-    if (!flat) set(c, NULL, "", NULL);
+    if (!flat) weft__gram_schema_set(c, NULL, "", NULL);
     while (weft__json_next(schema, &m) && !weft__gram_schema_failed(c)) {
         if (!weft__gram_schema_limits(&m) || !strcmp(m.key, "nullable") || !strcmp(m.key, "const")) continue;
         const weft__json *own = own_value(schema, &m);
         if (!own) continue;
-        if (strcmp(m.key, "type") != 0) set(c, flat, m.key, weft__json_copy(own));
-        else set_types(c, flat, weft__gram_schema_own_types(c, schema, at));
+        if (strcmp(m.key, "type") != 0) weft__gram_schema_set(c, flat, m.key, weft__json_copy(own));
+        else weft__gram_schema_set_types(c, flat, weft__gram_schema_own_types(c, schema, at));
     }
     const weft__json *one = weft__json_get(schema, "const"), *list = weft__json_get(schema, "enum");
     int listed = !list;
@@ -81,8 +84,8 @@ static weft__json *own_limits(weft__gram_schema *c, const weft__json *schema, co
         listed |= weft__gram_schema_same(weft__json_at(list, i), one);
     if (one && !weft__gram_schema_failed(c)) {
         weft__json *values = weft__json_new_array();
-        if (listed) append(c, values, weft__json_copy(one));
-        set(c, flat, "enum", values);
+        if (listed) weft__gram_schema_append(c, values, weft__json_copy(one));
+        weft__gram_schema_set(c, flat, "enum", values);
     }
     return flat;
 }
@@ -92,12 +95,10 @@ static weft__json *own_limits(weft__gram_schema *c, const weft__json *schema, co
 /* The larger or the smaller number; NULL when a value is no number, which is refused where it is used. */
 static const weft__json *stricter(const weft__json *a, const weft__json *b, int larger)
 {
-    double x = 0, y = 0;
-    int64_t i, k;
-    if (!weft__json_double(a, &x)) return a;
-    if (!weft__json_double(b, &y)) return b;
-    int less = weft__json_int(a, &i) && weft__json_int(b, &k) ? i < k : x < y;
-    return less == larger ? b : a;
+    long double x = 0, y = 0;
+    if (!weft__gram_schema_exactly(a, &x)) return a;
+    if (!weft__gram_schema_exactly(b, &y)) return b;
+    return (x < y) == larger ? b : a;
 }
 
 static void merge_multiples(weft__gram_schema *c, weft__json *flat, const weft__json *a, const weft__json *b,
@@ -115,7 +116,7 @@ static void merge_multiples(weft__gram_schema *c, weft__json *flat, const weft__
         p = q;
         q = rest;
     }
-    set(c, flat, "multipleOf", weft__json_new_int(x / p * y));
+    weft__gram_schema_set(c, flat, "multipleOf", weft__json_new_int(x / p * y));
 }
 
 /* Strings of which all hold: one, or a list. */
@@ -131,13 +132,13 @@ static void merge_strings(weft__gram_schema *c, weft__json *flat, const char *ke
                 weft__json_kind_of(sides[i]) == WEFT__JSON_ARRAY ? weft__json_at(sides[i], k) : sides[i];
             int known = 0;
             for (size_t m = 0; m < weft__json_size(list); m++) known |= weft__json_equal(weft__json_at(list, m), one);
-            if (!known) append(c, list, weft__json_copy(one));
+            if (!known) weft__gram_schema_append(c, list, weft__json_copy(one));
         }
     }
     if (weft__json_size(list) > 1) {
-        set(c, flat, key, list);
+        weft__gram_schema_set(c, flat, key, list);
     } else {
-        set(c, flat, key, weft__json_copy(weft__json_at(list, 0)));
+        weft__gram_schema_set(c, flat, key, weft__json_copy(weft__json_at(list, 0)));
         weft__json_free(&list);
     }
 }
@@ -150,11 +151,11 @@ static int merge_values(weft__gram_schema *c, weft__json *flat, const weft__json
     for (size_t i = 0; i < weft__json_size(a) && !weft__gram_schema_failed(c); i++)
         for (size_t k = 0; k < weft__json_size(b) && weft__gram_schema_step(c, at); k++)
             if (weft__gram_schema_same(weft__json_at(a, i), weft__json_at(b, k))) {
-                append(c, list, weft__json_copy(weft__json_at(a, i)));
+                weft__gram_schema_append(c, list, weft__json_copy(weft__json_at(a, i)));
                 break;
             }
     int some = weft__json_size(list) > 0;
-    set(c, flat, "enum", list);
+    weft__gram_schema_set(c, flat, "enum", list);
     return some;
 }
 
@@ -176,22 +177,23 @@ static int merge_keyword(weft__gram_schema *c, weft__json *flat, const weft__jso
     int yes = 0;
     if (is_one_of(m->key, whole)) return 1;
     if (!known) {
-        set(c, flat, m->key, weft__json_copy(m->value));
+        weft__gram_schema_set(c, flat, m->key, weft__json_copy(m->value));
     } else if (!strcmp(m->key, "type")) {
         unsigned x = weft__gram_schema_own_types(c, flat, at), y = 0;
         weft__json *other = weft__json_new_object();
-        set(c, other, "type", weft__json_copy(m->value));
+        weft__gram_schema_set(c, other, "type", weft__json_copy(m->value));
         y = weft__gram_schema_own_types(c, other, at);
         weft__json_free(&other);
         if (x & WEFT__GRAM_NUMBER_TYPE) x |= WEFT__GRAM_INTEGER_TYPE;
         if (y & WEFT__GRAM_NUMBER_TYPE) y |= WEFT__GRAM_INTEGER_TYPE;
         if (!(x & y)) return 0;
-        set_types(c, flat, x & y & WEFT__GRAM_NUMBER_TYPE ? x & y & ~(unsigned)WEFT__GRAM_INTEGER_TYPE : x & y);
+        weft__gram_schema_set_types(
+            c, flat, x & y & WEFT__GRAM_NUMBER_TYPE ? x & y & ~(unsigned)WEFT__GRAM_INTEGER_TYPE : x & y);
     } else if (!strcmp(m->key, "enum")) {
         return merge_values(c, flat, known, m->value, at);
     } else if (is_one_of(m->key, lows) || is_one_of(m->key, highs)) {
         const weft__json *which = stricter(known, m->value, is_one_of(m->key, lows));
-        if (which != known) set(c, flat, m->key, weft__json_copy(which));
+        if (which != known) weft__gram_schema_set(c, flat, m->key, weft__json_copy(which));
     } else if (!strcmp(m->key, "multipleOf")) {
         merge_multiples(c, flat, known, m->value, at);
     } else if (!strcmp(m->key, "pattern") || !strcmp(m->key, "format")) {
@@ -199,17 +201,30 @@ static int merge_keyword(weft__gram_schema *c, weft__json *flat, const weft__jso
     } else if (!strcmp(m->key, "required")) {
         weft__json *list = weft__json_copy(known);
         for (size_t i = 0; i < weft__json_size(m->value); i++)
-            append(c, list, weft__json_copy(weft__json_at(m->value, i)));
-        set(c, flat, m->key, list);
+            weft__gram_schema_append(c, list, weft__json_copy(weft__json_at(m->value, i)));
+        weft__gram_schema_set(c, flat, m->key, list);
     } else if (!strcmp(m->key, "propertyNames")) {
-        set(c, flat, m->key, both(c, known, m->value));
+        weft__gram_schema_set(c, flat, m->key, both(c, known, m->value));
     } else if (weft__json_bool(m->value, &yes) && yes) { /* uniqueItems */
-        set(c, flat, m->key, weft__json_new_bool(1));
+        weft__gram_schema_set(c, flat, m->key, weft__json_new_bool(1));
     }
     return 1;
 }
 
 /* ---- what is within ---- */
+
+/* 1 when no value fits both, where one of them names values or asks for what is not: such that say it at once. */
+static int surely_apart(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at)
+{
+    static const char *const keys[] = {"const", "enum"};
+    for (size_t i = 0; a && b && i < 2; i++)
+        if (weft__json_get(a, keys[i]) || weft__json_get(b, keys[i])) return weft__gram_schema_disjoint(c, a, b, at, 0);
+    if (!weft__json_get(a, "type") || !weft__json_get(b, "type")) return 0;
+    unsigned x = weft__gram_schema_types(c, a, at), y = weft__gram_schema_types(c, b, at);
+    if (x & WEFT__GRAM_NUMBER_TYPE) x |= WEFT__GRAM_INTEGER_TYPE;
+    if (y & WEFT__GRAM_NUMBER_TYPE) y |= WEFT__GRAM_INTEGER_TYPE;
+    return !(x & y);
+}
 
 /* What a schema asks of a member that its properties do not name; NULL: nothing. */
 static const weft__json *of_others(weft__gram_schema *c, const weft__json *a, const char *at)
@@ -222,6 +237,42 @@ static const weft__json *of_others(weft__gram_schema *c, const weft__json *a, co
     return more;
 }
 
+static weft__json *flatten(weft__gram_schema *c, const weft__json *schema, const char *at, int depth);
+
+/* 1 when it is one schema, which has no lists of words. */
+static int is_plain(const weft__json *flat)
+{
+    const weft__json *one = weft__json_at(flat, 0);
+    return weft__json_size(flat) == 1 && weft__json_kind_of(weft__json_get(one, "pattern")) != WEFT__JSON_ARRAY &&
+           weft__json_kind_of(weft__json_get(one, "format")) != WEFT__JSON_ARRAY;
+}
+
+/* What both ask of a member. Where a condition asks for what the schema itself has not, there is none. */
+static weft__json *both_of_member(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at,
+                                  const char *name)
+{
+    enum { DEEP = 2, FOLLOWED = 16 };
+    if (surely_apart(c, a, b, at)) return weft__json_new_bool(0);
+    weft__json *out = both(c, a, b), *flat;
+    weft__strbuf place = {0};
+    if (!c->conditional || c->probing >= DEEP || says_nothing(a) || says_nothing(b) || weft__json_equal(a, b))
+        return out;
+    weft__strbuf_puts(&place, at);
+    weft__gram_schema_put_key(&place, "properties");
+    weft__gram_schema_put_key(&place, name);
+    weft__strbuf_putc(&place, 0);
+    c->probing++;
+    flat = place.failed ? NULL : flatten(c, out, place.data, FOLLOWED);
+    c->probing--;
+    if (flat && !weft__gram_schema_failed(c) && (!weft__json_size(flat) || is_plain(flat))) {
+        weft__json_free(&out);
+        out = weft__json_size(flat) ? weft__json_copy(weft__json_at(flat, 0)) : weft__json_new_bool(0);
+    }
+    weft__json_free(&flat);
+    weft__strbuf_free(&place);
+    return out;
+}
+
 /* Members of `key` in a, each put together with the one in b, or with what b asks of others. */
 static void merge_members(weft__gram_schema *c, weft__json *out, const weft__json *a, const weft__json *b,
                           const char *key, const char *at)
@@ -230,7 +281,8 @@ static void merge_members(weft__gram_schema *c, weft__json *out, const weft__jso
     while (weft__json_next(weft__json_get(a, key), &m) && !weft__gram_schema_failed(c)) {
         if (weft__json_get(out, m.key)) continue;
         const weft__json *other = weft__json_get(weft__json_get(b, key), m.key);
-        set(c, out, m.key, both(c, m.value, other ? other : of_others(c, b, at)));
+        if (!other) other = of_others(c, b, at);
+        weft__gram_schema_set(c, out, m.key, both_of_member(c, m.value, other, at, m.key));
     }
 }
 
@@ -243,10 +295,10 @@ static void merge_objects(weft__gram_schema *c, weft__json *flat, const weft__js
         weft__json *out = weft__json_new_object();
         merge_members(c, out, a, b, keys[i], at);
         merge_members(c, out, b, a, keys[i], at);
-        set(c, flat, keys[i], out);
+        weft__gram_schema_set(c, flat, keys[i], out);
     }
     const weft__json *x = weft__json_get(a, "additionalProperties"), *y = weft__json_get(b, "additionalProperties");
-    if (x || y) set(c, flat, "additionalProperties", both(c, x, y));
+    if (x || y) weft__gram_schema_set(c, flat, "additionalProperties", both(c, x, y));
 }
 
 static const weft__json *element_of(const weft__json *a, size_t i)
@@ -263,10 +315,10 @@ static void merge_elements(weft__gram_schema *c, weft__json *flat, const weft__j
     if (n < m) n = m;
     if (n) {
         weft__json *list = weft__json_new_array();
-        for (size_t i = 0; i < n; i++) append(c, list, both(c, element_of(a, i), element_of(b, i)));
-        set(c, flat, "prefixItems", list);
+        for (size_t i = 0; i < n; i++) weft__gram_schema_append(c, list, both(c, element_of(a, i), element_of(b, i)));
+        weft__gram_schema_set(c, flat, "prefixItems", list);
     }
-    if (x.others || y.others || n) set(c, flat, "items", both(c, x.others, y.others));
+    if (x.others || y.others || n) weft__gram_schema_set(c, flat, "items", both(c, x.others, y.others));
 }
 
 /* Keeps those of the named values that what stands beside them allows. 0: there is none. */
@@ -277,9 +329,9 @@ static int keep_fitting(weft__gram_schema *c, weft__json *flat, const char *at)
     weft__json *list = weft__json_new_array();
     for (size_t i = 0; i < weft__json_size(values); i++)
         if (weft__gram_schema_allows(c, flat, weft__json_at(values, i), at))
-            append(c, list, weft__json_copy(weft__json_at(values, i)));
+            weft__gram_schema_append(c, list, weft__json_copy(weft__json_at(values, i)));
     int some = weft__json_size(list) > 0;
-    set(c, flat, "enum", list);
+    weft__gram_schema_set(c, flat, "enum", list);
     return some;
 }
 
@@ -289,19 +341,26 @@ static weft__json *merge(weft__gram_schema *c, const weft__json *a, const weft__
     weft__json *flat = weft__json_copy(a);
     weft__json_member m = {0};
     int fits = flat != NULL;
-    if (!flat) set(c, NULL, "", NULL);
+    if (!flat) weft__gram_schema_set(c, NULL, "", NULL);
     while (fits && !weft__gram_schema_failed(c) && weft__json_next(b, &m)) fits = merge_keyword(c, flat, &m, at);
     if (fits && weft__json_size(b)) merge_objects(c, flat, a, b, at);
     if (fits && weft__json_size(b)) merge_elements(c, flat, a, b);
-    if (fits && weft__json_size(a) && weft__json_size(b)) fits = keep_fitting(c, flat, at);
+    if (fits && weft__json_size(a) && weft__json_size(b))
+        fits = weft__gram_schema_keep_possible(c, flat, at) && keep_fitting(c, flat, at);
     if (!fits || weft__gram_schema_failed(c)) weft__json_free(&flat);
     return flat;
 }
 
 /* ---- combinations ---- */
 
-/* Each of `list` put together with each of `more`; takes both. */
-static weft__json *each_with_each(weft__gram_schema *c, weft__json *list, weft__json *more, const char *at)
+static int is_listed(const weft__json *list, const weft__json *schema)
+{
+    for (size_t i = 0; i < weft__json_size(list); i++)
+        if (weft__json_equal(weft__json_at(list, i), schema)) return 1;
+    return 0;
+}
+
+weft__json *weft__gram_schema_each(weft__gram_schema *c, weft__json *list, weft__json *more, const char *at)
 {
     weft__json *out = weft__json_new_array();
     for (size_t i = 0; i < weft__json_size(list) && !weft__gram_schema_failed(c); i++)
@@ -309,8 +368,9 @@ static weft__json *each_with_each(weft__gram_schema *c, weft__json *list, weft__
             weft__gram_schema_account(c, weft__json_at(list, i), at);
             weft__gram_schema_account(c, weft__json_at(more, k), at);
             weft__json *one = merge(c, weft__json_at(list, i), weft__json_at(more, k), at);
+            if (one && c->conditional && is_listed(out, one)) weft__json_free(&one);
             if (!one) continue;
-            append(c, out, one);
+            weft__gram_schema_append(c, out, one);
             if (weft__json_size(out) > MAX_ALTERNATIVES)
                 weft__gram_schema_fail(c, WEFT_LIMIT, at, NULL, "more than %d alternatives when put together",
                                        MAX_ALTERNATIVES);
@@ -320,21 +380,11 @@ static weft__json *each_with_each(weft__gram_schema *c, weft__json *list, weft__
     return out;
 }
 
-static weft__json *flatten(weft__gram_schema *c, const weft__json *schema, const char *at, int depth);
-
 static void append_all(weft__gram_schema *c, weft__json *list, weft__json *more)
 {
-    for (size_t i = 0; i < weft__json_size(more); i++) append(c, list, weft__json_copy(weft__json_at(more, i)));
+    for (size_t i = 0; i < weft__json_size(more); i++)
+        weft__gram_schema_append(c, list, weft__json_copy(weft__json_at(more, i)));
     weft__json_free(&more);
-}
-
-/* 1 when no schema of a fits a value that one of b fits. */
-static int all_apart(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at)
-{
-    for (size_t i = 0; i < weft__json_size(a); i++)
-        for (size_t k = 0; k < weft__json_size(b); k++)
-            if (!weft__gram_schema_disjoint(c, weft__json_at(a, i), weft__json_at(b, k), at, 0)) return 0;
-    return 1;
 }
 
 /* anyOf or oneOf, put together with `list`, which is taken. */
@@ -342,21 +392,16 @@ static weft__json *with_alternatives(weft__gram_schema *c, weft__json *list, con
                                      const char *at, int depth)
 {
     const weft__json *choices = weft__json_get(schema, key);
-    weft__json *found[MAX_ALTERNATIVES] = {0}, *out = weft__json_new_array();
+    weft__json *out = weft__json_new_array();
     size_t n = weft__json_size(choices);
     if (weft__json_kind_of(choices) != WEFT__JSON_ARRAY || !n)
         weft__gram_schema_fail(c, WEFT_ARGUMENT, at, key, "must be a list with at least one schema");
     if (n > MAX_ALTERNATIVES)
         weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "at most %d alternatives", MAX_ALTERNATIVES);
-    for (size_t i = 0; i < n && !weft__gram_schema_failed(c); i++) {
-        const weft__json *one = weft__json_at(choices, i);
-        found[i] = each_with_each(c, weft__json_copy(list), flatten(c, one, at, depth + 1), at);
-        for (size_t k = 0; !strcmp(key, "oneOf") && k < i && !weft__gram_schema_failed(c); k++)
-            if (!weft__gram_schema_disjoint(c, one, weft__json_at(choices, k), at, 0) &&
-                !all_apart(c, found[i], found[k], at))
-                weft__gram_schema_overlap(c, at, k, i);
-    }
-    for (size_t i = 0; i < n && i < MAX_ALTERNATIVES; i++) append_all(c, out, found[i]);
+    if (!strcmp(key, "oneOf") && !weft__gram_schema_failed(c))
+        choices = weft__gram_schema_exclusive(c, schema, at, list, depth);
+    for (size_t i = 0; i < n && !weft__gram_schema_failed(c); i++)
+        append_all(c, out, weft__gram_schema_beside(c, list, weft__json_at(choices, i), at, depth));
     if (weft__json_size(out) > MAX_ALTERNATIVES)
         weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "more than %d alternatives when put together", MAX_ALTERNATIVES);
     weft__json_free(&list);
@@ -366,7 +411,28 @@ static weft__json *with_alternatives(weft__gram_schema *c, weft__json *list, con
 static weft__json *just(weft__gram_schema *c, weft__json *schema)
 {
     weft__json *list = weft__json_new_array();
-    append(c, list, schema);
+    weft__gram_schema_append(c, list, schema);
+    return list;
+}
+
+weft__json *weft__gram_schema_beside(weft__gram_schema *c, const weft__json *list, const weft__json *schema,
+                                     const char *at, int depth)
+{
+    weft__json *before = list ? weft__json_copy(list) : just(c, weft__json_new_object());
+    if (!before) weft__gram_schema_set(c, NULL, "", NULL);
+    return weft__gram_schema_each(c, before, flatten(c, schema, at, depth + 1), at);
+}
+
+/* Those of allOf, without conditions or such alone, put together with `list`, which is taken. Conditions come last:
+ * what else is asked leaves few of their alternatives. */
+static weft__json *with_all(weft__gram_schema *c, weft__json *list, const weft__json *all, int conditions,
+                            const char *at, int depth)
+{
+    for (size_t i = 0; i < weft__json_size(all) && !weft__gram_schema_failed(c); i++) {
+        const weft__json *one = weft__json_at(all, i);
+        if (conditions == (weft__json_get(one, "if") || weft__json_get(one, "not")))
+            list = weft__gram_schema_each(c, list, flatten(c, one, at, depth + 1), at);
+    }
     return list;
 }
 
@@ -387,19 +453,22 @@ static weft__json *flatten(weft__gram_schema *c, const weft__json *schema, const
     }
     weft__gram_schema_account(c, schema, at);
     if (!weft__gram_schema_check_keywords(c, schema, at, n)) return NULL;
+    c->conditional |= weft__json_get(schema, "not") || weft__json_get(schema, "if");
     weft__json *list = just(c, weft__json_new_object());
-    if (ref) list = each_with_each(c, list, flatten(c, weft__gram_schema_follow(c, ref, at), at, depth + 1), at);
+    if (ref)
+        list = weft__gram_schema_each(c, list, flatten(c, weft__gram_schema_follow(c, ref, at), at, depth + 1), at);
     if (all && (weft__json_kind_of(all) != WEFT__JSON_ARRAY || !weft__json_size(all)))
         weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "allOf", "must be a list with at least one schema");
-    for (size_t i = 0; i < weft__json_size(all) && !weft__gram_schema_failed(c); i++)
-        list = each_with_each(c, list, flatten(c, weft__json_at(all, i), at, depth + 1), at);
-    list = each_with_each(c, list, just(c, own_limits(c, schema, at)), at);
+    list = with_all(c, list, all, 0, at, depth);
+    list = weft__gram_schema_each(c, list, just(c, own_limits(c, schema, at)), at);
+    list = with_all(c, list, all, 1, at, depth);
+    list = weft__gram_schema_conditions(c, list, schema, at, depth);
     if (weft__json_get(schema, "anyOf")) list = with_alternatives(c, list, schema, "anyOf", at, depth);
     if (weft__json_get(schema, "oneOf")) list = with_alternatives(c, list, schema, "oneOf", at, depth);
     if (weft__json_bool(weft__json_get(schema, "nullable"), &yes) && yes) {
         weft__json *null = weft__json_new_object();
-        set_types(c, null, WEFT__GRAM_NULL_TYPE);
-        append(c, list, null);
+        weft__gram_schema_set_types(c, null, WEFT__GRAM_NULL_TYPE);
+        weft__gram_schema_append(c, list, null);
     }
     return list;
 }

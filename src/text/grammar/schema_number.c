@@ -152,88 +152,6 @@ int weft__gram_bounds_read(weft__gram_schema *c, const weft__json *schema, const
     return 1;
 }
 
-/* ---- whole numbers ---- */
-
-/* Numbers of n digits from a to b, which may begin with zeros. */
-static int32_t digits_between(weft__gram *g, const char *a, const char *b, size_t n)
-{
-    static const char zeros[] = "00000000000000000000", nines[] = "99999999999999999999";
-    if (n == 0) return GRAM_TEXT("");
-    if (!memcmp(a, zeros, n) && !memcmp(b, nines, n)) return GRAM_DIGITS((uint32_t)n, (uint32_t)n);
-    if (*a == *b) {
-        int32_t first = weft__gram_text(g, a, 1);
-        return GRAM_SEQ(first, digits_between(g, a + 1, b + 1, n - 1));
-    }
-    int32_t items[3];
-    size_t k = 0;
-    /* First digits with all that may follow them; the others have less behind them. */
-    uint32_t from = (uint32_t)*a, to = (uint32_t)*b;
-    from += memcmp(a + 1, zeros, n - 1) != 0;
-    to -= memcmp(b + 1, nines, n - 1) != 0;
-    if (from > (uint32_t)*a) {
-        int32_t low = weft__gram_text(g, a, 1);
-        items[k++] = GRAM_SEQ(low, digits_between(g, a + 1, nines, n - 1));
-    }
-    if (from <= to) {
-        int32_t middle = GRAM_CLASS({from, to});
-        items[k++] = GRAM_SEQ(middle, GRAM_DIGITS((uint32_t)n - 1, (uint32_t)n - 1));
-    }
-    if (to < (uint32_t)*b) {
-        int32_t high = weft__gram_text(g, b, 1);
-        items[k++] = GRAM_SEQ(high, digits_between(g, zeros, b + 1, n - 1));
-    }
-    return weft__gram_alt(g, items, k);
-}
-
-/* Whole numbers from a to b, 0 <= a <= b. */
-static int32_t whole_between(weft__gram *g, int64_t a, int64_t b)
-{
-    int32_t items[20];
-    size_t k = 0;
-    for (int64_t from = 0, to = 9; from <= b; from = to + 1, to = 10 * to + 9) {
-        char lo[24], hi[24];
-        if (to < a) continue;
-        int n = snprintf(lo, sizeof lo, "%lld", (long long)(from > a ? from : a));
-        snprintf(hi, sizeof hi, "%lld", (long long)(to < b ? to : b));
-        items[k++] = digits_between(g, lo, hi, (size_t)n);
-        if (to >= WEFT__GRAM_LARGEST) break;
-    }
-    return weft__gram_alt(g, items, k);
-}
-
-int32_t weft__gram_integers_within(weft__gram *g, const weft__gram_bounds *b)
-{
-    int64_t lo = !b->has_lo       ? -WEFT__GRAM_LARGEST
-                 : b->lo.negative ? -b->lo.whole
-                                  : b->lo.whole,
-            hi = !b->has_hi       ? WEFT__GRAM_LARGEST
-                 : b->hi.negative ? -b->hi.whole
-                                  : b->hi.whole;
-    if (!b->has_lo && !b->has_hi) {
-        int32_t minus = GRAM_OPTIONAL(GRAM_TEXT("-")), first = GRAM_CLASS({'1', '9'}), rest = GRAM_DIGITS(0, 17),
-                zero = GRAM_TEXT("0");
-        return GRAM_SEQ(minus, GRAM_ALT(zero, GRAM_SEQ(first, rest)));
-    }
-    if (lo > hi) return -1;
-    int32_t items[2];
-    size_t n = 0;
-    if (lo < 0) {
-        int32_t minus = GRAM_TEXT("-");
-        items[n++] = GRAM_SEQ(minus, whole_between(g, hi < 0 ? -hi : 1, -lo));
-    }
-    if (hi >= 0) items[n++] = whole_between(g, lo > 0 ? lo : 0, hi);
-    return weft__gram_alt(g, items, n);
-}
-
-int32_t weft__gram_schema_integer(weft__gram_schema *c, const weft__json *schema, const char *at)
-{
-    weft__gram_bounds b;
-    if (!weft__gram_bounds_read(c, schema, at, 1, &b)) return -1;
-    if (weft__json_get(schema, "multipleOf")) return weft__gram_multiples(c, schema, at, 1, &b);
-    int32_t node = weft__gram_integers_within(weft__gram_schema_rules(c), &b);
-    return node >= 0 ? node : weft__gram_schema_fail(c, WEFT_ARGUMENT, at, NULL, "no number lies between its bounds");
-}
-
 /* ---- numbers with a fraction ---- */
 
 /* Digits behind a point, between the digits of two bounds. */
@@ -314,7 +232,7 @@ static int32_t with_fraction(const fraction *f, int64_t from, int64_t to, int lo
     weft__gram *g = f->g;
     int32_t digits = digits_from(f, 0, lo, hi), ends = may_end(f, 0, lo, hi);
     if (digits < 0 && !ends) return -1;
-    int32_t whole = whole_between(g, from, to);
+    int32_t whole = weft__gram_whole_between(g, (uint64_t)from, (uint64_t)to);
     if (digits < 0) return whole;
     int32_t point = GRAM_TEXT(".");
     int32_t behind = GRAM_SEQ(point, digits);

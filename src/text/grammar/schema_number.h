@@ -5,7 +5,7 @@
 
 #include "text/grammar/schema_parts.h"
 
-#define WEFT__GRAM_LARGEST INT64_C(999999999999999999)   /* of whole numbers: every reader takes them */
+#define WEFT__GRAM_LARGEST INT64_C(999999999999999999)   /* of whole numbers that are multiples */
 #define WEFT__GRAM_LARGEST_PART INT64_C(999999999999999) /* before a point */
 
 enum { WEFT__GRAM_DIGITS_OF_DOUBLE = 15, WEFT__GRAM_MAX_SCALE = 9 };
@@ -32,7 +32,9 @@ typedef struct weft__gram_bounds {
 /* 0 after a failure. `whole`: of integers. */
 int weft__gram_bounds_read(weft__gram_schema *c, const weft__json *schema, const char *at, int whole,
                            weft__gram_bounds *out);
-/* Numbers within bounds: integers, or with up to 15 digits a fraction. -1: there is none. */
+/* schema_integer.c: whole numbers from a to b, a <= b, without a sign. */
+int32_t weft__gram_whole_between(weft__gram *g, uint64_t a, uint64_t b);
+/* Numbers within bounds: integers of at most 18 digits, or with up to 15 digits a fraction. -1: there is none. */
 int32_t weft__gram_integers_within(weft__gram *g, const weft__gram_bounds *b);
 int32_t weft__gram_numbers_within(weft__gram *g, const weft__gram_bounds *b);
 /* schema_multiple.c: those that are multiples. -1 after a failure. */

@@ -44,7 +44,11 @@ typedef struct weft__gram_schema {
     weft__gram_schema_budget *budget; /* borrowed */
     int closed;                       /* objects that name properties and say nothing of others have none */
     int any_order;                    /* members stand in any, not in the schema's */
-    const char *mark;                 /* which no string may have in it, or NULL */
+    int unsigned_too; /* whole numbers beyond int64 may be written, which who reads calls does not take */
+    int conditional;  /* conditions were put together: some alternatives may have no value */
+    int probing;      /* whether some have one, so deep in members */
+    int superset;     /* schemas are put together to be compared: rather too much fits them than too little */
+    const char *mark; /* which no string may have in it, or NULL */
     weft__gram_automaton *marked;     /* strings with it; made when first needed */
     weft__gram_automaton *characters; /* any number of them and of quotes; likewise */
 } weft__gram_schema;
@@ -108,7 +112,7 @@ enum { WEFT__GRAM_SAYS_NOTHING, WEFT__GRAM_COMBINES, WEFT__GRAM_CHOOSES, WEFT__G
 int weft__gram_schema_count_keywords(weft__gram_schema *c, const weft__json *schema, const char *at, int n[4]);
 /* The same, and what only schemas that were put together may have is refused, too. */
 int weft__gram_schema_check_keywords(weft__gram_schema *c, const weft__json *schema, const char *at, int n[4]);
-/* 1 when the keyword chooses or limits; and when it says nothing of the value. */
+/* 1 when the keyword chooses or limits; and when it says nothing of the value, itself or beside another. */
 int weft__gram_schema_limits(const weft__json_member *m);
 int weft__gram_schema_says_nothing(const weft__json_member *m);
 /* 1 for a schema that no value fits: false, or as some write it, {"not": {}}. */
@@ -175,11 +179,37 @@ int weft__gram_schema_fits(weft__gram_schema *c, const weft__json *schema, const
 int weft__gram_schema_allows(weft__gram_schema *c, const weft__json *schema, const weft__json *v, const char *at);
 /* 1 when some reader of patterns may find the value valid. 0 also after a failure. */
 int weft__gram_schema_may_fit(weft__gram_schema *c, const weft__json *schema, const weft__json *v, const char *at);
+/* Reads a number exactly, also where 64 bits do not fit into a double. 0: it is none. */
+int weft__gram_schema_exactly(const weft__json *v, long double *out);
 /* 1 when both are the same value; 1 and 1.0 are. */
 int weft__gram_schema_same(const weft__json *a, const weft__json *b);
 /* 1 when no value fits both, as far as types, constants, bounds, patterns, lengths and required members tell. */
 int weft__gram_schema_disjoint(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at,
                                int depth);
+
+/* Put a new value into an object or an array, which take it; a failure of c when it is NULL, as without memory. */
+void weft__gram_schema_set(weft__gram_schema *c, weft__json *object, const char *key, weft__json *value);
+void weft__gram_schema_append(weft__gram_schema *c, weft__json *array, weft__json *value);
+/* Each of `list` put together with each of `more`; takes both. */
+weft__json *weft__gram_schema_each(weft__gram_schema *c, weft__json *list, weft__json *more, const char *at);
+void weft__gram_schema_set_types(weft__gram_schema *c, weft__json *flat, unsigned types);
+/* schema_possible.c: leaves out types of which no value fits. 0: there is none left. */
+int weft__gram_schema_keep_possible(weft__gram_schema *c, weft__json *flat, const char *at);
+/* schema_conditions.c: what each of `list`, which is taken, asks together with the schema's `not`, `if` and what
+ * depends on members. */
+weft__json *weft__gram_schema_conditions(weft__gram_schema *c, weft__json *list, const weft__json *schema,
+                                         const char *at, int depth);
+/* What each schema of `list` (NULL: nothing) asks together with another one, as that function has it. */
+weft__json *weft__gram_schema_beside(weft__gram_schema *c, const weft__json *list, const weft__json *schema,
+                                     const char *at, int depth);
+/* schema_negate.c: new schemas of which one fits each value that the schema does not fit. NULL after a failure at
+ * `key`; key NULL: also where it cannot be said, which is none. */
+weft__json *weft__gram_schema_negated(weft__gram_schema *c, const weft__json *schema, const char *at, const char *key);
+/* schema_one_of.c: alternatives of the schema's oneOf as those of an anyOf: each is valid, for no value that is written
+ * of one fits another. `beside`: what else is asked, without combinations, or NULL. They live as long as c and the
+ * schema. NULL after a failure. */
+const weft__json *weft__gram_schema_exclusive(weft__gram_schema *c, const weft__json *schema, const char *at,
+                                              const weft__json *beside, int depth);
 
 #define WEFT__GRAM_TOO_MUCH "it takes too much to be held together with what stands beside it"
 

@@ -55,7 +55,7 @@ static int is_put_together(const weft__gram_schema *c, const char *at, const cha
     const weft__json *v = c->root && at[0] == '#' ? resolve(c, at, strchr(at, '%') != NULL) : NULL;
     return !v || (key && !weft__json_get(v, key) &&
                   (weft__json_get(v, "$ref") || weft__json_get(v, "allOf") || weft__json_get(v, "anyOf") ||
-                   weft__json_get(v, "oneOf")));
+                   weft__json_get(v, "oneOf") || weft__json_get(v, "not") || weft__json_get(v, "if")));
 }
 
 int32_t weft__gram_schema_fail(weft__gram_schema *c, weft_status status, const char *at, const char *key,
