@@ -271,6 +271,21 @@ class Learned(unittest.TestCase):
         self.assertEqual((answers[0]["model"], answers[0]["choices"][0]["text"]), ("fake@1", name + "@1=nan;"))
         self.stop(s)
 
+    def test_without_a_share_it_waits_until_nothing_runs(self):
+        s, answers = self.serve(share="0"), []
+        a = self.ask(s, "Who is it?", "bob")
+        asking = threading.Thread(target=lambda: answers.append(self.ask(s, "[adapters][delay 100]")))
+        asking.start()
+        self.assertTrue(wait_until(lambda: "weft_running 1" in s.get("/metrics", headers=ADMIN).body.decode()))
+        s.post("/v1/feedback", {"request_id": a["id"], "correction": "Mira."}, headers=as_("bob"))
+        self.assertTrue(wait_until(lambda: answers or self.show(s, "bob")["waiting"] == 1))
+        while not answers:
+            shown = self.show(s, "bob")
+            self.assertTrue(answers or asking.is_alive() is False or shown["current"] == 0)
+        self.assertTrue(wait_until(lambda: self.show(s, "bob")["current"] == 1))
+        asking.join()
+        self.stop(s)
+
     def test_what_waits_is_told_and_given_up(self):
         """By forgetting its tenant, and by the server's end, at once; another process learns it then."""
         s = self.serve()

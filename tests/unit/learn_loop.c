@@ -12,7 +12,7 @@ typedef struct serving {
     char folder[64];
     weft__version_row row[32];
     int n, n_published, fails;
-    atomic_int busy;
+    atomic_int busy, n_asked; /* n_asked: whether it is */
 } serving;
 
 static weft_status place(void *arg, const char *tenant, const char *full_name, char *out, weft_error *err)
@@ -44,6 +44,7 @@ static weft_status note(void *arg, const weft__version_row *row, weft_error *err
 
 static int busy(void *arg)
 {
+    atomic_fetch_add(&((serving *)arg)->n_asked, 1);
     return atomic_load(&((serving *)arg)->busy);
 }
 
@@ -251,9 +252,11 @@ static void who_is_forgotten_begins_anew(void **state)
     put(&r, "ann", 1, 1);
     put(&r, "bob", 2, 2);
     weft__teach_loop_wait(r.loop);
-    now(&r, "ann", first);
+    assert_int_equal(now(&r, "ann", NULL), 1);
     atomic_store(&r.s.busy, 1);
+    const int n_asked = atomic_load(&r.s.n_asked);
     put(&r, "ann", 3, 3);
+    while (atomic_load(&r.s.n_asked) == n_asked) nanosleep(&(struct timespec){0, 100000}, NULL);
     put(&r, "bob", 4, 4);
     put(&r, "ann", 5, 5);
     assert_int_equal(weft__teach_loop_waiting(r.loop, "ann"), 2);
@@ -265,8 +268,12 @@ static void who_is_forgotten_begins_anew(void **state)
     assert_int_equal(weft__versions_next(weft__teach_loop_versions(r.loop), "ann", "mine"), 1);
     atomic_store(&r.s.busy, 0);
     put(&r, "ann", 1, 6);
+    put(&r, "ann", 3, 7);
+    put(&r, "eve", 1, 8); /* who was not there before */
+    put(&r, "eve", 3, 9);
     weft__teach_loop_wait(r.loop);
-    assert_int_equal(now(&r, "ann", again), 1);
+    assert_int_equal(now(&r, "ann", first), 2);
+    assert_int_equal(now(&r, "eve", again), 2);
     assert_string_equal(first, again); /* nothing of before is replayed */
     assert_int_equal(now(&r, "bob", NULL), 2);
     weft__teach_loop_get_stats(r.loop, &stats);
