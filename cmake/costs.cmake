@@ -43,7 +43,7 @@ set(weft_of_one_thread
         sched_heap sched_sim sched_queue train_data train_mix train_steer train_steered train_refused train_curve
     config config_stages server_limits text_stop http_peer http_tls api_answers api_fields api_message api_objects
         api_tools terminal
-    top outputs route search quality_answers memories base_base64 learn_merkle learn_witness)
+    top outputs route search quality_answers memories base_base64 base_svg learn_merkle learn_witness)
 
 # What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these
 # under emulation, and
