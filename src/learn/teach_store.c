@@ -3,6 +3,7 @@
  * reads; hooks of the loop come by the loop's thread. */
 #include "learn/teach_store.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,9 +118,10 @@ static int busy(void *arg)
 
 weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__version_row *row, weft_error *err)
 {
-    char parent[24], report[64];
+    char parent[24], report[128], kl[40] = "";
     snprintf(parent, sizeof parent, "%lld", (long long)row->parent);
-    snprintf(report, sizeof report, "{\"reason\":\"%s\"}", row->reason);
+    if (row->kl != 0 && isfinite(row->kl)) snprintf(kl, sizeof kl, ",\"kl\":%.9g", row->kl);
+    snprintf(report, sizeof report, "{\"reason\":\"%s\"%s}", row->reason, kl);
     const weft__learn_version v = {.tenant = row->tenant,
                                    .adapter = row->name,
                                    .version = row->version,
@@ -128,7 +130,8 @@ weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__vers
                                    .parent = parent,
                                    .first_event = row->first_event,
                                    .last_event = row->last_event,
-                                   .report = report};
+                                   .report = report,
+                                   .time_ms = weft__clock_unix_ms()};
     return weft__learn_put_version(store, &v, err);
 }
 
