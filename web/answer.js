@@ -97,6 +97,7 @@ function take(node, event, times) {
         Object.assign(node.stats, {tokens: event.usage.completion_tokens, prompt: event.usage.prompt_tokens,
             cached: event.usage.prompt_tokens_details ? event.usage.prompt_tokens_details.cached_tokens : 0});
     if (!choice) return;
+    if (typeof event.id === "string" && !node.request) node.request = {id: event.id, index: choice.index || 0, ...(times.goesOn && {part: true})};
     const {content, reasoning_content: reasoning, tool_calls: calls} = choice.delta || {};
     if (content) node.content += content;
     if (reasoning) node.reasoning = (node.reasoning || "") + reasoning;
@@ -122,8 +123,9 @@ function measure(node, times) {
 
 // Fills the message until its answer ends, is stopped by the signal, or fails; `changed` is called as it grows.
 export async function run(node, body, signal, changed) {
-    const times = {began: performance.now(), first: 0, last: 0, events: 0};
+    const times = {began: performance.now(), first: 0, last: 0, events: 0, goesOn: !!node.content};
     node.stats = {};
+    node.request = node.said = undefined; // what was said was of another answer
     node.error = undefined;
     node.finish = "running";
     try {
