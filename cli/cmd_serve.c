@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "draft.h"
 #include "fit.h"
+#include "learn/teach_offline.h"
 #include "kv_quality.h"
 #include "kv_type.h"
 #include "options.h"
@@ -84,7 +85,7 @@ static weft_status add_adapters(const struct serve_options *o, weft_engine *engi
     return st;
 }
 
-/* What a server does before it answers, but for what others would see of it. */
+/* What a server does before it answers, but for what others would see of it: nothing is learned. */
 static weft_status rehearse(struct serve_options *o, weft_model *model, weft_error *err)
 {
     weft_engine *engine = NULL;
@@ -95,7 +96,9 @@ static weft_status rehearse(struct serve_options *o, weft_model *model, weft_err
     p.unix_path = p.log_file = p.metrics_file = NULL;
     p.listen_fd = 0;
     p.add_adapters = 1;
-    weft_status st = model ? weft_engine_new(model, &o->engine, &engine, err) : WEFT_OK;
+    p.learn_share = -1;
+    weft_status st = model && o->server.learn_share >= 0 ? weft__teach_offline_can(model, err) : WEFT_OK;
+    if (!st && model) st = weft_engine_new(model, &o->engine, &engine, err);
     if (!st) st = add_adapters(o, engine, err);
     if (!st) st = weft_server_new(model, engine, &p, &server, err);
     weft_server_free(&server);
@@ -331,6 +334,10 @@ static const option_spec OPTIONS[] = {
      "keeps answers and feedback there, with a witness log of both; a caller's corrections enter its prompts "
      "(nothing is kept)",
      0, 0, NULL},
+    {"learn-share", 0, OPT_DOUBLE, &given.server.learn_share, "S",
+     "with --learn: corrections become versions of the caller's own adapter, behind a gate, while MODEL is served; how "
+     "much of its time the thread that learns takes while requests run, 0 (it waits) to 1 (nothing is learned)",
+     0, 1, NULL},
     {"learn-days", 0, OPT_INT, &given.server.learn_days, "N", "how long they stay (for ever)", 1, 36500, NULL},
     {"learn-mb", 0, OPT_INT, &given.learn_mb, "MB", "of one caller at most, the oldest go (no limit)", 1, 1 << 30,
      NULL},
@@ -385,7 +392,8 @@ static int lacks(int is_given, const char *name, const void *other, const char *
 static int values_are_known(const struct serve_options *o)
 {
     const char *store = o->engine.store_dir;
-    if (lacks(o->server.metrics_every_s, "--metrics-every", o->server.metrics_file, "--metrics-file") ||
+    if (lacks(o->server.learn_share >= 0, "--learn-share", o->server.learn_dir, "--learn") ||
+        lacks(o->server.metrics_every_s, "--metrics-every", o->server.metrics_file, "--metrics-file") ||
         lacks(o->store_mb, "--store-mb", store, "--store") || lacks(o->swap_mb, "--swap-mb", store, "--store") ||
         lacks(!strcmp(o->swap, "always"), "--swap always", store, "--store") ||
         lacks(o->server.tls_cert_file != NULL, "--tls-cert", o->server.tls_key_file, "--tls-key") ||
@@ -433,6 +441,10 @@ int cmd_serve(int argc, char **argv)
     const char *path = *model ? model : NULL;
     if (!path && (given.adapters.n || given.aliases.n)) {
         fprintf(stderr, "weft serve: --adapter and --alias are about MODEL; name one\n");
+        return EXIT_USAGE;
+    }
+    if (!path && given.server.learn_share >= 0) {
+        fprintf(stderr, "weft serve: --learn-share is about MODEL, over which it learns; name one\n");
         return EXIT_USAGE;
     }
     if (!adapter_options_parse("serve", &given.adapters, given.adapter)) return EXIT_USAGE;

@@ -303,7 +303,8 @@ enum weft_adapter_flags {
     /* errors speak of the name, not of the path, which only the log has; those of requests always do */
     WEFT_ADAPTER_DISCREET = 1u << 2
 };
-/* Is it a name that an adapter may have: 1 to 128 of A-Z a-z 0-9 . _ -, not beginning with a point? WEFT_ARGUMENT. */
+/* Is it a name that an adapter may have: 1 to 128 of A-Z a-z 0-9 . _ - @, not beginning with a point or an @?
+ * WEFT_ARGUMENT. */
 WEFT_API weft_status weft_engine_adapter_check_name(const char *name, weft_error *err);
 /* name: as above. scale: finite; what a request means that gives none. Fails as weft_adapter_file_open does, with
  * WEFT_ARGUMENT where the adapter's values are too large at that scale, or of the name with WEFT_EXISTS, or

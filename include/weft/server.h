@@ -127,6 +127,10 @@ typedef struct weft_server_params {
     const char *const *route;
     const char *route_by; /* linucb, thompson, beta, uniform, first; NULL: linucb */
     double route_cost;    /* what a cost of 1 takes from a reward: 0 */
+    /* with learn_dir: callers' corrections become versions of adapters of their own, behind a gate, over the model that
+     * weft_server_new is given; how much of its time the thread that learns takes while requests run, 0 (it waits until
+     * none does) to 1; below 0, the default: nothing is learned */
+    double learn_share;
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
@@ -136,7 +140,8 @@ WEFT_API void weft_server_params_init(weft_server_params *params, uint32_t size)
 /* model and engine: what requests mean that name no model; it stays. NULL, both: each request names one of sources.
  * Fails with WEFT_IO (address, files), WEFT_ARGUMENT (parameters, by name; an adapter of the engine that is called
  * as the model is), what weft_chat_open says of a chat_template, WEFT_UNSUPPORTED (TLS; a model without tokenizer),
- * WEFT_LIMIT, WEFT_NO_MEMORY; of learn_dir: WEFT_BUSY (another process has it), WEFT_FORMAT (it is not whole). */
+ * WEFT_LIMIT, WEFT_NO_MEMORY; of learn_dir: WEFT_BUSY (another process has it), WEFT_FORMAT (it is not whole); of
+ * learn_share: WEFT_UNSUPPORTED (a compiled plan, a mixture of experts). */
 WEFT_API weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *params,
                                      weft_server **out, weft_error *err);
 /* "http://127.0.0.1:8080"; lives with the server. */

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         route: Sequence[str]
         route_by: str
         route_cost: float
+        learn_share: float
 
 
 class Server:

@@ -8,6 +8,7 @@
 #include "adapt/store_parts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -75,11 +76,15 @@ void weft__adapt_store_destroy(weft__adapt_store **store)
 weft_status weft__adapt_name_check(const char *name, weft_error *err)
 {
     char shown[WEFT__NAME_SHOW];
-    if (name[0] != '.' && weft__path_is_plain_name(name, WEFT__ADAPT_NAME)) return WEFT_OK;
-    return weft_fail(
-        err, WEFT_ARGUMENT,
-        "'%s' is no name for an adapter: 1 to %d of the characters A-Z a-z 0-9 . _ -, not beginning with a point",
-        weft__name_show(shown, name, strlen(name)), WEFT__ADAPT_NAME);
+    char plain[WEFT__ADAPT_NAME + 2];
+    snprintf(plain, sizeof plain, "%s", name);
+    for (char *c = plain; *c; c++)
+        if (*c == '@') *c = '_';
+    if (name[0] != '.' && name[0] != '@' && weft__path_is_plain_name(plain, WEFT__ADAPT_NAME)) return WEFT_OK;
+    return weft_fail(err, WEFT_ARGUMENT,
+                     "'%s' is no name for an adapter: 1 to %d of the characters A-Z a-z 0-9 . _ - @, not beginning "
+                     "with a point or @",
+                     weft__name_show(shown, name, strlen(name)), WEFT__ADAPT_NAME);
 }
 
 weft__adapt_entry *weft__adapt_store_entry(weft__adapt_store *s, const char *name)

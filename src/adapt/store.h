@@ -32,7 +32,7 @@ weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__a
 /* No lease may be left. */
 void weft__adapt_store_destroy(weft__adapt_store **store);
 
-/* 1 to WEFT__ADAPT_NAME bytes of A-Z a-z 0-9 . _ -, not beginning with a point; else WEFT_ARGUMENT. */
+/* 1 to WEFT__ADAPT_NAME bytes of A-Z a-z 0-9 . _ - @, not beginning with a point or @; else WEFT_ARGUMENT. */
 weft_status weft__adapt_name_check(const char *name, weft_error *err);
 
 enum weft__adapt_add {

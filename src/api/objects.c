@@ -115,6 +115,15 @@ void weft__api_put_adapter_model(weft__strbuf *out, const char *id, const char *
                         (double)a->scale);
 }
 
+void weft__api_put_learned_model(weft__strbuf *out, const char *id, const char *parent, int64_t created,
+                                 int64_t version, const char *content)
+{
+    begin_child(out, id, parent, created);
+    weft__strbuf_printf(out, ",\"learned\":true,\"version\":%lld,\"content\":", (long long)version);
+    put_string(out, content);
+    weft__strbuf_putc(out, '}');
+}
+
 void weft__api_put_preset_model(weft__strbuf *out, const char *id, const char *parent, int64_t created)
 {
     begin_child(out, id, parent, created);

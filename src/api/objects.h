@@ -35,6 +35,10 @@ void weft__api_put_model_state(weft__strbuf *out, const char *id, const char *co
 void weft__api_put_adapter_model(weft__strbuf *out, const char *id, const char *parent, int64_t created,
                                  const weft_engine_adapter *a);
 
+/* id: "MODEL@7"; content: its id, "": not known. */
+void weft__api_put_learned_model(weft__strbuf *out, const char *id, const char *parent, int64_t created,
+                                 int64_t version, const char *content);
+
 /* id: a preset's name; parent: its model's. */
 void weft__api_put_preset_model(weft__strbuf *out, const char *id, const char *parent, int64_t created);
 

@@ -23,55 +23,6 @@ static weft_status gate_no_memory(weft_error *err)
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for a gate");
 }
 
-const char *weft__gate_reason_name(weft__gate_reason r)
-{
-    static const char *const NAMES[WEFT__GATE_REASONS] = {
-        "passed", "not_learned", "paraphrases", "held_out", "neighbours", "facts", "kl", "norm", "not_finite"};
-    return r >= 0 && r < WEFT__GATE_REASONS ? NAMES[r] : "?";
-}
-
-void weft__gate_bounds_default(weft__gate_bounds *b)
-{
-    *b = (weft__gate_bounds){.paraphrases = 2.0f / 3,
-                             .p = 0.1f,
-                             .least = -2.3f,
-                             .neighbours = 0.98f,
-                             .facts = 0.98f,
-                             .kl = 0.02f,
-                             .kl_later = 0.1f,
-                             .norm = 0.25f};
-}
-
-double weft__gate_mcnemar(int32_t lost, int32_t gained)
-{
-    const int32_t n = lost + gained;
-    double p = 0, term = pow(0.5, n); /* n over 0 */
-    for (int32_t k = 0; k <= n; k++) {
-        if (k >= lost) p += term;
-        term *= (double)(n - k) / (k + 1);
-    }
-    return fmin(p, 1);
-}
-
-/* Of none asked, all hold. */
-static int enough(int32_t n, int32_t of, float share)
-{
-    return (double)n >= (double)share * of - 1e-3; /* a share of 0.98 is a float */
-}
-
-weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_bounds *b, int goes_on)
-{
-    if (!isfinite(r->kl) || !isfinite(r->norm)) return WEFT__GATE_NOT_FINITE;
-    if (r->corrections < r->n_corrections) return WEFT__GATE_NOT_LEARNED;
-    if (!enough(r->paraphrases, r->n_paraphrases, b->paraphrases)) return WEFT__GATE_PARAPHRASES;
-    if (r->lost > r->gained && r->p <= (double)b->p) return WEFT__GATE_HELD_OUT;
-    if (r->bled || !enough(r->neighbours, r->n_neighbours, b->neighbours)) return WEFT__GATE_NEIGHBOURS;
-    if (!enough(r->facts, r->n_facts, b->facts)) return WEFT__GATE_FACTS;
-    if (r->kl > (double)(goes_on ? b->kl_later : b->kl)) return WEFT__GATE_KL;
-    if (r->norm > (double)b->norm) return WEFT__GATE_NORM;
-    return WEFT__GATE_PASSED;
-}
-
 /* ---- before ---- */
 
 /* Those that have answers are held to these, the others to what the model says now. */

@@ -63,6 +63,10 @@ weft_status weft__teach_loop_know(weft__teach_loop *loop, const char *tenant, co
  * stays: the new one where the gate lets it pass, and it is no further from the base. */
 weft_status weft__teach_loop_consolidate(weft__teach_loop *loop, const char *tenant, const char *name, weft_error *err);
 
+/* Takes all that is known of a tenant, its versions included: what waits is dropped, and what is being learned for it
+ * given up; returns when that has ended. */
+void weft__teach_loop_forget(weft__teach_loop *loop, const char *tenant);
+
 /* Its versions, for looking, and for rows of before (weft__versions_read) and rolling back. A correction that comes
  * after goes on from there. */
 weft__versions *weft__teach_loop_versions(weft__teach_loop *loop);
@@ -70,12 +74,15 @@ weft__versions *weft__teach_loop_versions(weft__teach_loop *loop);
 void weft__teach_loop_wait(weft__teach_loop *loop);
 
 typedef struct weft__teach_loop_stats {
-    int64_t n_waiting;                     /* with the one that is being learned */
+    int64_t n_waiting;                     /* to be learned, with the one in work */
     int64_t by_reason[WEFT__GATE_REASONS]; /* of the gate, PASSED among them */
     int64_t n_failed;                      /* that could not be learned or written */
+    int64_t n_rolled_back;                 /* by weft__teach_store_roll_back */
     double seconds;                        /* of learning, rests included */
     char fault[256];                       /* the last failure; "": none */
 } weft__teach_loop_stats;
 void weft__teach_loop_get_stats(weft__teach_loop *loop, weft__teach_loop_stats *out);
+/* The same of a tenant. */
+int32_t weft__teach_loop_waiting(weft__teach_loop *loop, const char *tenant);
 
 #endif

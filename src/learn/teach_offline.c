@@ -5,14 +5,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "learn/public_text.h"
 #include "learn/teach_store.h"
 #include "train/base.h"
 
 typedef struct offline {
     const weft__teach_offline *o;
     weft__train_base base;
-    weft__teach_texts probe, publics;
     weft__learn_store *store;
     weft__teach_store *t;
     int n_failed;
@@ -50,16 +48,11 @@ static weft_status open_all(offline *f, weft_error *err)
     weft__teach_store_params p;
     weft_status st = open_folder(o->dir, &f->store, err);
     if (!st) st = weft__train_base_open(&f->base, o->model, 1, &none, err);
-    if (!st) st = weft__teach_public_text(f->base.tok, &f->probe, &f->publics, err);
     if (st) return st;
     weft__teach_store_params_default(&p);
     p.loop.base = &f->base.source;
     p.loop.tok = f->base.tok;
     p.loop.options.n_threads = o->n_threads;
-    p.loop.probe = f->probe.text[0].ids;
-    p.loop.n_probe = f->probe.text[0].n;
-    p.loop.publics = f->publics.text;
-    p.loop.n_publics = (int32_t)f->publics.n;
     p.loop.share = 1;
     p.loop.hooks.arg = f;
     p.loop.hooks.publish = publish;
@@ -96,10 +89,15 @@ weft_status weft__teach_offline_run(const weft__teach_offline *o, weft_error *er
     if (!st && f.n_failed) st = weft_fail(err, (weft_status)f.why.status, "%s", f.why.message);
     weft__teach_store_free(&f.t);
     weft__learn_close(&f.store);
-    weft__teach_texts_free(&f.publics);
-    weft__teach_texts_free(&f.probe);
     weft__train_base_close(&f.base);
     return st;
+}
+
+weft_status weft__teach_offline_can(const weft_model *model, weft_error *err)
+{
+    weft__teach_store_params p;
+    weft__teach_store_params_default(&p);
+    return weft__teach_store_of_model(model, &p, err);
 }
 
 /* ---- going back ---- */

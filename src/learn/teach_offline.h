@@ -6,6 +6,7 @@
 #define WEFT_LEARN_TEACH_OFFLINE_H
 
 #include "learn/version.h"
+#include "weft/model.h"
 
 enum weft__teach_offline_what {
     WEFT__TEACH_OFFLINE_WAITING,    /* corrections that came since the last version are learned */
@@ -28,6 +29,9 @@ typedef struct weft__teach_offline {
  * trained; a build without SQLite), and as opening the model does; what could not be learned is told by the first
  * failure. */
 weft_status weft__teach_offline_run(const weft__teach_offline *o, weft_error *err);
+
+/* Could what a server keeps be learned over this model? WEFT_UNSUPPORTED: why not. */
+weft_status weft__teach_offline_can(const weft_model *model, weft_error *err);
 
 /* A tenant's name stands for version `to` again (-1: the version before; 0: the base alone). *now: which that is.
  * WEFT_NOT_FOUND (nothing was learned of it, or no such version), WEFT_STATE (there is none before it), WEFT_BUSY as

@@ -5,13 +5,14 @@
  * Corrections and edits are learned in the order of their numbers, and preferred answers over the other one; thumbs,
  * rewards and verifiers alone teach nothing. Neighbours are the tenant's newest answers of which nothing was said. What
  * was learned before the store was opened is known again by its rows, and what came since is learned. Versions' rows
- * and files are the store's: forgetting a tenant takes them; the caller then forgets here, too. Thread safety: all
+ * and files are the store's, and go with their tenant. Thread safety: all
  * functions from any thread but the store's writer. */
 #ifndef WEFT_LEARN_TEACH_STORE_H
 #define WEFT_LEARN_TEACH_STORE_H
 
 #include "learn/store.h"
 #include "learn/teach_loop.h"
+#include "weft/model.h"
 
 typedef struct weft__teach_store weft__teach_store;
 
@@ -20,14 +21,20 @@ typedef struct weft__teach_store_params {
     const char *only; /* this tenant alone; NULL: all. Borrowed for the call, as told_arg for good */
     /* weft_model_fingerprint of the model: answers of others teach nothing; NULL: all do. Borrowed for good */
     const char *base;
-    int looks_only; /* 1: what is there is known, and nothing new is learned */
+    int looks_only;      /* 1: what is there is known, and nothing new is learned */
+    int tells_new_alone; /* 1: versions of before are not published again: who wants one asks for its path */
     /* With each row that is added, when the store has it; by the thread that adds it. Or NULL */
     void (*told)(void *arg, const weft__version_row *row);
     void *told_arg;
 } weft__teach_store_params;
 void weft__teach_store_params_default(weft__teach_store_params *p);
 
-/* params->loop: hooks.publish, hooks.busy and hooks.arg are the caller's, the others are set here. Versions that were
+/* What params->loop wants of a model that is served: its weights, as they are loaded, and its tokenizer; the model
+ * outlives the store. WEFT_UNSUPPORTED (a compiled plan, experts, an outline, no tokenizer), WEFT_NO_MEMORY. */
+weft_status weft__teach_store_of_model(const weft_model *model, weft__teach_store_params *params, weft_error *err);
+
+/* params->loop: hooks.publish, hooks.busy and hooks.arg are the caller's, the others are set here; without a probe the
+ * public texts are the library's own (public_text.h). Versions that were
  * published before are published again, those first that are older; who is told (hooks.publish) must not call back.
  * The store outlives it, and has no other listener. Fails as weft__teach_loop_new and the store's readers do. */
 weft_status weft__teach_store_new(weft__learn_store *store, const weft__teach_store_params *params,
@@ -42,6 +49,17 @@ int weft__teach_store_may(weft__teach_store *t, const char *tenant, const char *
 /* As weft__versions_roll_back, of the tenant's lineage. */
 weft_status weft__teach_store_roll_back(weft__teach_store *t, const char *tenant, int64_t to, int64_t *now,
                                         weft_error *err);
+/* The name of a tenant's lineage, "learned-3", into out [WEFT__VERSION_NAME]; 0: nothing was read of it yet. */
+int weft__teach_store_name(weft__teach_store *t, const char *tenant, char *out);
+/* Where a version's file is, of weft__teach_store_may: into out [4096]. */
+weft_status weft__teach_store_path(weft__teach_store *t, const char *tenant, const char *full_name, char *out,
+                                   weft_error *err);
+/* How many corrections of a tenant's wait to be learned, with the one in work. */
+int32_t weft__teach_store_waiting(weft__teach_store *t, const char *tenant);
+/* weft__learn_forget, and with it all that the loop knows of the tenant: what is being learned for it is given up
+ * first. A later correction begins anew. Where the store could not forget it, its versions are restored. */
+weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, weft__learn_totals *had,
+                                     weft_error *err);
 weft_status weft__teach_store_consolidate(weft__teach_store *t, const char *tenant, weft_error *err);
 /* Waits until all that was told to the store before is learned, or refused. */
 void weft__teach_store_wait(weft__teach_store *t);

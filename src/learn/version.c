@@ -189,6 +189,16 @@ weft_status weft__versions_roll_back(weft__versions *v, const char *tenant, cons
     return st;
 }
 
+void weft__versions_forget(weft__versions *v, const char *tenant)
+{
+    size_t left = 0;
+    pthread_mutex_lock(&v->lock);
+    for (size_t i = 0; i < v->n; i++)
+        if (strcmp(v->row[i].tenant, tenant)) v->row[left++] = v->row[i];
+    v->n = left;
+    pthread_mutex_unlock(&v->lock);
+}
+
 /* ---- looking ---- */
 
 int64_t weft__versions_current(weft__versions *v, const char *tenant, const char *name, char *content)

@@ -60,6 +60,9 @@ weft_status weft__versions_add(weft__versions *v, weft__version_row *row, weft_e
 weft_status weft__versions_roll_back(weft__versions *v, const char *tenant, const char *name, int64_t to, int64_t *now,
                                      weft_error *err);
 
+/* Takes all rows of a tenant: numbers begin anew. Nothing is noted. */
+void weft__versions_forget(weft__versions *v, const char *tenant);
+
 /* The current version of a lineage; 0: the base alone, or no such lineage. content (may be NULL)
  * [WEFT__VERSION_CONTENT]. */
 int64_t weft__versions_current(weft__versions *v, const char *tenant, const char *name, char *content);

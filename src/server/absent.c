@@ -6,7 +6,7 @@
 
 void weft_server_params_init(weft_server_params *params, uint32_t size)
 {
-    const weft_server_params own = {.size = sizeof own};
+    const weft_server_params own = {.size = sizeof own, .learn_share = -1};
     weft__params_init(WEFT__PARAMS_TYPE(weft_server_params), params, size, &own);
 }
 

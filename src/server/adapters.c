@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "api/objects.h"
+#include "server/learned.h"
 #include "server/rules.h"
 
 /* All adapters in order of their numbers, a page at a time; zero-initialise. What comes or goes meanwhile is seen or
@@ -57,7 +58,8 @@ static int is_owner(const char *tenant, const char *name)
 /* Is it there for this tenant? */
 static int is_visible(const weft__server_model *m, const char *tenant, const char *name)
 {
-    return !is_own(m, name) || is_owner(tenant, name);
+    const int is_version = weft__server_learned_may(m, tenant, name);
+    return is_version >= 0 ? is_version : !is_own(m, name) || is_owner(tenant, name);
 }
 
 /* As its tenant calls it. To others, admins, all of it is its name. */
@@ -69,7 +71,8 @@ static const char *shown_name(const weft__server_model *m, const char *tenant, c
 /* Is it there for this caller, and may it be used? */
 static int may_see(const weft__server_model *m, const weft__server_caller *who, const char *name)
 {
-    return is_visible(m, who->tenant, name) && weft__server_may_use_adapter(who, shown_name(m, who->tenant, name));
+    if (!is_visible(m, who->tenant, name)) return 0;
+    return weft__server_learned_is_name(name) || weft__server_may_use_adapter(who, shown_name(m, who->tenant, name));
 }
 
 /* The engine's name of what a tenant calls so: its own, or what was published. 0: there is none. */
@@ -77,6 +80,7 @@ static int find_name(const weft__server_model *m, const char *tenant, const char
                      char out[WEFT__API_ADAPTER_NAME])
 {
     weft_engine_adapter a = {.size = sizeof a};
+    if (weft__server_learned_is_name(name)) return 0; /* those are looked for by learned.c */
     int n = snprintf(out, WEFT__API_ADAPTER_NAME, "%s.%s", tenant, name);
     if (*tenant && n < WEFT__API_ADAPTER_NAME && !weft_engine_adapter_find(m->engine, out, &a, NULL)) return 1;
     n = snprintf(out, WEFT__API_ADAPTER_NAME, "%s", name);
@@ -199,18 +203,55 @@ static int take_set(weft__server_model *m, int *ready, weft_engine_lease **out, 
     }
 }
 
-/* A model that is named is meant: the base is the base, whatever was set for requests that name none. */
+/* A version that was learned, which the engine has from its first use on. */
+static int take_version(weft__server_model *m, const char *tenant, const char *name, int *ready,
+                        weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error)
+{
+    const weft_request_adapter one = {name, NAN, 0};
+    weft_error err = {0};
+    if (!weft__server_learned_is_there(m, name)) {
+        if (!out) return 1;
+        if (ready) { /* that may wait for the disk */
+            *ready = 0;
+            return 1;
+        }
+        weft_status st = weft__server_learned_fetch(m, tenant, name, &err);
+        if (st) weft__api_error_of(error, st == WEFT_NOT_FOUND ? st : WEFT_IO, err.message);
+        if (st) return 0;
+    }
+    return adapters_take(m, tenant, &one, 1, ready, out, shown, error);
+}
+
+static int scales_are_set(weft__server_model *m)
+{
+    pthread_mutex_lock(&m->loras_lock);
+    const int n = m->n_loras;
+    pthread_mutex_unlock(&m->loras_lock);
+    return n > 0;
+}
+
+/* A model that is named is meant, with what was learned over it of this tenant: whatever was set for requests that name
+ * none. */
 int weft__server_adapters_lease(weft__server_model *m, const weft__api_params *params, const char *tenant, int *ready,
                                 weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error)
 {
     const weft_request_adapter one = {params->adapter, NAN, 0};
+    char version[WEFT__API_ADAPTER_NAME];
     if (*params->adapter && params->lora_given)
         return weft__api_error_set(error, 400, "lora", "'lora' and a 'model' that is an adapter exclude each other");
+    if (weft__server_learned_is_name(params->adapter))
+        return take_version(m, tenant, params->adapter, ready, out, shown, error);
     if (*params->adapter) return adapters_take(m, tenant, &one, 1, ready, out, shown, error);
     if (params->lora_given)
         return check_listed(m, tenant, params->loras, params->n_loras, error) &&
                take_listed(m, tenant, params->loras, params->n_loras, ready, out, shown, error);
-    if (params->model && *params->model) return take_listed(m, tenant, NULL, 0, ready, out, shown, error);
+    const int is_named = params->model && *params->model;
+    if ((is_named || !scales_are_set(m)) && weft__server_learned_meant(m, params, tenant, version)) {
+        if (take_version(m, tenant, version, ready, out, shown, error)) return 1;
+        if (weft__server_learned_may(m, tenant, version)) return 0;
+        *error = (weft__api_error){0}; /* it was forgotten meanwhile: the base answers */
+    }
+    if (is_named) return take_listed(m, tenant, NULL, 0, ready, out, shown, error);
     return take_set(m, ready, out, shown, error);
 }
 
@@ -229,7 +270,8 @@ void weft__server_adapters_put_models(const weft__server_model *m, const weft__s
     const weft_engine_adapter *a;
     adapter_walk w = {0};
     while ((a = walk_next(m, &w)))
-        if (may_see(m, who, a->name)) weft__server_adapter_put_model(m, who, a, out);
+        if (!weft__server_learned_is_name(a->name) && may_see(m, who, a->name))
+            weft__server_adapter_put_model(m, who, a, out);
 }
 
 void weft__server_adapters_name(const weft__server_model *m, const weft__server_caller *who, char *out, size_t room)
@@ -241,7 +283,7 @@ void weft__server_adapters_name(const weft__server_model *m, const weft__server_
     int n = 0, n_named = 0;
     while ((a = walk_next(m, &w))) {
         const char *name = shown_name(m, who->tenant, a->name);
-        if (!may_see(m, who, a->name)) continue;
+        if (weft__server_learned_is_name(a->name) || !may_see(m, who, a->name)) continue;
         if (n_named == n && n < ADAPTERS_NAMED && at + strlen(name) + sizeof "', '" <= sizeof names) {
             at += (size_t)snprintf(names + at, sizeof names - at, "%s'%s'", n ? ", " : "", name);
             n_named++;
@@ -279,15 +321,17 @@ static void put_entry(const weft__server_model *m, const weft__server_caller *wh
                       weft__strbuf *out)
 {
     char path[sizeof a->path];
-    int mine = is_own(m, a->name) && is_owner(who->tenant, a->name);
-    if (!who->is_admin && !may_see(m, who, a->name)) return;
+    const int is_version = weft__server_learned_is_name(a->name);
+    const int mine = is_version ? may_see(m, who, a->name) : is_own(m, a->name) && is_owner(who->tenant, a->name);
+    const int sees_all = who->is_admin && (m->server->wants_keys || !is_version); /* without keys all may be admins */
+    if (!sees_all && !may_see(m, who, a->name)) return;
     shown_path(m, a->path, path, sizeof path);
     weft__api_put_adapter(out,
                           &(weft__api_adapter){.adapter = a,
                                                .name = shown_name(m, who->tenant, a->name),
                                                .path = path,
                                                .scale = set_scale(m, a->index),
-                                               .published = !is_own(m, a->name),
+                                               .published = !is_version && !is_own(m, a->name),
                                                .hides_requests = m->server->wants_keys && !who->is_admin && !mine});
 }
 
@@ -310,7 +354,10 @@ static int all_published(const weft__server_model *m, const weft__api_adapter_sc
 {
     weft_engine_adapter a;
     for (int i = 0; i < n; i++)
-        if (by_index(m, loras[i].id, &a) && is_own(m, a.name))
+        if (by_index(m, loras[i].id, &a) && weft__server_learned_is_name(a.name))
+            return weft__api_error_set(error, 400, "lora", "the adapter with id %lld was learned of one caller alone",
+                                       (long long)loras[i].id);
+        else if (by_index(m, loras[i].id, &a) && is_own(m, a.name))
             return weft__api_error_set(error, 400, "lora",
                                        "the adapter with id %lld is a key's own; load it with 'publish' first",
                                        (long long)loras[i].id);
@@ -400,6 +447,10 @@ static int name_is_free(const weft__server_model *m, const char *name, weft__api
     weft_error err = {0};
     if (weft_engine_adapter_check_name(name, &err))
         return weft__api_error_set(error, 400, "lora_name", "%s", err.message);
+    if (weft__server_learned_is_name(name))
+        return weft__api_error_set(error, 400, "lora_name",
+                                   "'%.100s' is a name as versions have that were learned ('@'); give it another",
+                                   name);
     return !weft__server_is_model_name(m, name)
                ? 1
                : weft__api_error_set(error, 400, "lora_name",
@@ -411,9 +462,11 @@ weft_status weft__server_adapters_check_names(const weft__server_model *m, weft_
     const weft_engine_adapter *a;
     adapter_walk w = {0};
     while ((a = walk_next(m, &w)))
-        if (weft__server_is_model_name(m, a->name) || is_own(m, a->name))
+        if (weft__server_is_model_name(m, a->name) || is_own(m, a->name) || weft__server_learned_is_name(a->name))
             return weft_fail(err, WEFT_ARGUMENT, "adapter '%s' has a name %s; give it another", a->name,
-                             is_own(m, a->name) ? "as a key's own ones have" : "of the model itself");
+                             is_own(m, a->name)                      ? "as a key's own ones have"
+                             : weft__server_learned_is_name(a->name) ? "as versions have that were learned ('@')"
+                                                                     : "of the model itself");
     return WEFT_OK;
 }
 

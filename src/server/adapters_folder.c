@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/server.h"
+#include "server/learned.h"
 
 int weft__server_adapters_within(const weft__server_model *m, const char *real)
 {
@@ -48,6 +48,8 @@ static weft_status add_entry(const weft__server_model *m, const char *name, cons
         !weft__server_adapters_members_within(m, path))
         return weft_fail(err, WEFT_ARGUMENT,
                          "it leads out of the folder for adapters; --adapter NAME=PATH takes one from anywhere");
+    if (weft__server_learned_is_name(name))
+        return weft_fail(err, WEFT_ARGUMENT, "'%s' is a name as versions have that were learned ('@')", name);
     if (weft__server_is_model_name(m, name))
         return weft_fail(err, WEFT_ARGUMENT, "'%s' is a name of the model itself; give the adapter another", name);
     return weft_engine_adapter_add(m->engine, name, path, 1, WEFT_ADAPTER_LAZY, err);

@@ -2,6 +2,8 @@
 /* count.c: what a request adds to the counters as it goes (server.h): with each step, not at its end, so that rates
  * show what happens now. As events are told. Invariant: at its end a request has added what its answer tells, once:
  * tokens as `usage` has them, times as the engine measured them. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "server/rules.h"
 
@@ -22,7 +24,9 @@ static void count_used(const weft__server_choice *c, uint64_t requests, uint64_t
 {
     weft__server_response *g = c->gen;
     const weft__server_used used = {requests, prompt, cached, generated};
-    weft__server_usage_add(&g->server->usage, &g->usage_place, g->label, g->adapters, &used);
+    /* whose version it is, and which, is nobody else's business, and there are ever more of them */
+    const char *adapters = strchr(g->adapters, '@') ? "(learned)" : g->adapters;
+    weft__server_usage_add(&g->server->usage, &g->usage_place, g->label, adapters, &used);
     if (g->member) weft__server_limits_use(&g->server->limits, &g->member->chain, prompt, generated);
 }
 

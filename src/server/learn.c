@@ -15,6 +15,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "learn/feedback.h"
+#include "learn/version.h"
+#include "server/learned.h"
 #include "server/memories.h"
 #include "server/router.h"
 
@@ -148,12 +150,32 @@ void weft__server_learn_begin(weft__server_response *g)
     if (g->learn.on) g->learn.began_ms = weft__clock_unix_ms();
 }
 
+/* What answers; "": several adapters, or none. */
+static const char *answering(const weft__server_response *g)
+{
+    return *g->params.adapter ? g->params.adapter : strchr(g->adapters, '+') ? "" : g->adapters;
+}
+
+/* A version that was learned says so itself, whatever is kept. */
+static void name_version(weft__server_response *g, const char *name)
+{
+    char lineage[WEFT__VERSION_NAME];
+    if (!weft__version_read_name(name, lineage, &g->learn.version)) return;
+    if (*g->params.adapter || g->params.lora_given) return; /* it was asked for by name */
+    /* as it may be asked for again: of a preset, and of any other name, by the model's own */
+    const char *model = weft__server_is_model_name(g->model, g->answer.model) ? g->params.model : NULL;
+    snprintf(g->answer.model, sizeof g->answer.model, "%.130s@%lld", model && *model ? model : g->model->name,
+             (long long)g->learn.version);
+}
+
 void weft__server_learn_leased(weft__server_response *g)
 {
     weft_engine_adapter a = {.size = sizeof a};
-    if (!g->learn.on || !*g->params.adapter || weft_engine_adapter_find(g->model->engine, g->params.adapter, &a, NULL))
-        return;
-    g->learn.version = a.version;
+    const char *name = answering(g);
+    if (weft__server_learned_is_name(name)) name_version(g, name);
+    else name = g->params.adapter;
+    if (!g->learn.on || !*name || weft_engine_adapter_find(g->model->engine, name, &a, NULL)) return;
+    if (!weft__server_learned_is_name(name)) g->learn.version = a.version;
     if (a.known) memcpy(g->learn.content, a.id, sizeof g->learn.content);
 }
 
@@ -248,9 +270,10 @@ static int tenant_for(const weft_server *s, const weft__server_caller *who, cons
     return !st;
 }
 
-static int learn_fault(weft_status st, const weft_error *err, const char *field, weft__api_error *error)
+int weft__server_learn_fault(weft_status st, const weft_error *err, const char *field, weft__api_error *error)
 {
     const int status = st == WEFT_NOT_FOUND                       ? 404
+                       : st == WEFT_STATE                         ? 409
                        : st == WEFT_BUSY                          ? 429
                        : st == WEFT_ARGUMENT || st == WEFT_FORMAT ? 400
                                                                   : 503;
@@ -258,6 +281,24 @@ static int learn_fault(weft_status st, const weft_error *err, const char *field,
     weft__api_error_set(error, status, field && *field ? field : NULL, "%s", err->message);
     if (status == 429) error->retry_s = RETRY_S;
     return 0;
+}
+
+const char *weft__server_learn_member(const weft__json *root, const char *name)
+{
+    const char *text;
+    size_t n;
+    return weft__json_string(weft__json_get(root, name), &text, &n) ? text : NULL;
+}
+
+int weft__server_learn_whose(const weft_server *s, const weft__server_caller *who, const char *user, const char *named,
+                             char tenant[64], weft__api_error *error)
+{
+    if (!named) return tenant_for(s, who, user && *user ? user : NULL, tenant, error);
+    if (!who->is_admin)
+        return weft__api_error_set(error, 403, "tenant", "only an admin means others; leave 'tenant' out");
+    if (strlen(named) >= 64) return weft__api_error_set(error, 404, "tenant", "nothing is kept of that tenant");
+    snprintf(tenant, 64, "%s", named);
+    return 1;
 }
 
 /* What the router and memories make of it: an answer that had to be corrected was worth nothing. */
@@ -279,12 +320,12 @@ static int take_feedback(weft_server *s, weft__http_request *r, const weft__serv
     weft__learn_told told;
     const char *body = weft__http_body(r, &n);
     if (!is_learning(s, error)) return 0;
-    int ok = learn_fault(weft__learn_feedback_read(body, n, &said, field, &err), &err, field, error);
+    int ok = weft__server_learn_fault(weft__learn_feedback_read(body, n, &said, field, &err), &err, field, error);
     if (ok) ok = tenant_for(s, who, said.user, tenant, error) && weft__server_disk_enter(s, r, NULL, error);
     if (ok) {
         said.feedback.tenant = tenant;
         said.feedback.time_ms = weft__clock_unix_ms();
-        ok = learn_fault(weft__learn_tell(s->learn, &said.feedback, &told, &err), &err, NULL, error);
+        ok = weft__server_learn_fault(weft__learn_tell(s->learn, &said.feedback, &told, &err), &err, NULL, error);
         if (ok && !told.is_repeated) pass_on(s, tenant, &said.feedback, told.event);
         weft__server_disk_leave(s, r);
     }
@@ -314,28 +355,19 @@ void weft__server_feedback(weft_server *s, weft__http_request *r, const weft__se
 static int take_forget(weft_server *s, weft__http_request *r, const weft__server_caller *who, weft__strbuf *out,
                        weft__api_error *error)
 {
-    size_t n, n_name;
+    size_t n;
     char tenant[64];
     weft_error err = {0};
     weft__learn_totals had = {0};
     weft__json *root = NULL;
-    const char *body = weft__http_body(r, &n), *name = NULL;
+    const char *body = weft__http_body(r, &n);
     if (!is_learning(s, error)) return 0;
-    if (n && !learn_fault(weft__json_parse(body, n, &root, &err), &err, NULL, error)) return 0;
-    const int is_named = weft__json_string(weft__json_get(root, "tenant"), &name, &n_name);
-    int ok = 1;
-    if (is_named && !who->is_admin)
-        ok = weft__api_error_set(error, 403, "tenant", "only an admin forgets others; leave 'tenant' out");
-    else if (is_named && n_name >= sizeof tenant)
-        ok = weft__api_error_set(error, 404, "tenant", "nothing is kept of that tenant");
-    else if (is_named) snprintf(tenant, sizeof tenant, "%s", name);
-    else {
-        weft__json_string(weft__json_get(root, "user"), &name, &n_name);
-        ok = tenant_for(s, who, name, tenant, error);
-    }
+    if (n && !weft__server_learn_fault(weft__json_parse(body, n, &root, &err), &err, NULL, error)) return 0;
+    int ok = weft__server_learn_whose(s, who, weft__server_learn_member(root, "user"),
+                                      weft__server_learn_member(root, "tenant"), tenant, error);
     weft__json_free(&root);
     if (!ok || !weft__server_disk_enter(s, r, NULL, error)) return 0;
-    ok = learn_fault(weft__learn_forget(s->learn, tenant, &had, &err), &err, NULL, error);
+    ok = weft__server_learn_fault(weft__server_learned_forget(s, tenant, &had, &err), &err, NULL, error);
     weft__server_disk_leave(s, r);
     weft__server_memories_forget(s, tenant);
     weft__server_router_forget(s, tenant);
@@ -386,4 +418,5 @@ void weft__server_learn_metrics(const weft_server *s, weft__strbuf *out)
     weft__strbuf_printf(out, "weft_witness_entries_total %" PRIu64 "\n", h.n_witnessed);
     learn_counter(out, "weft_witness_waiting", "Entries that are kept but not in the witness log yet.", "gauge");
     weft__strbuf_printf(out, "weft_witness_waiting %" PRIu64 "\n", h.n_unwitnessed);
+    weft__server_learned_put_metrics(s, out);
 }

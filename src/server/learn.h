@@ -21,12 +21,21 @@ void weft__server_learn_text(weft__server_model *m, const weft__api_params *para
 
 /* When its parameters are there. */
 void weft__server_learn_begin(weft__server_response *g);
-/* When its adapters are: which content answers. */
+/* When its adapters are: which content answers, and which version, which its model's name tells from now on. */
 void weft__server_learn_leased(weft__server_response *g);
 void weft__server_learn_token(weft__server_choice *c, const weft_event *e);
 /* A choice has ended, and what it says is parsed: it is kept, once, if it is a whole answer. Before its client has the
  * end of it. */
 void weft__server_learn_answer(weft__server_choice *c);
+
+/* Whom a request about what is kept means: its caller, without keys whom `user` names, or for an admin `named`; either
+ * may be NULL. 0 with the error filled. */
+int weft__server_learn_whose(const weft_server *s, const weft__server_caller *who, const char *user, const char *named,
+                             char tenant[64], weft__api_error *error);
+/* A member that is a text; NULL: there is none. */
+const char *weft__server_learn_member(const weft__json *root, const char *name);
+/* What the store says, as an answer: 1 where it is fine. field may be NULL. */
+int weft__server_learn_fault(weft_status st, const weft_error *err, const char *field, weft__api_error *error);
 
 /* /v1/feedback, /v1/learn/forget */
 void weft__server_feedback(weft_server *s, weft__http_request *r, const weft__server_caller *who);

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "server/learned.h"
 #include "server/models.h"
 #include "server/rules.h"
 
@@ -202,6 +203,7 @@ weft__server_model *weft__server_models_which(weft_server *s, const weft__server
     if (!*meant) m = first;
     else m = weft__server_models_find(s, meant);
     if (*meant && !m) m = find_base(s, meant);
+    if (*meant && !m) m = weft__server_learned_model(s, meant);
     if (*meant && !m) m = find_by_adapter(s, who, meant);
     if (*meant && !m) m = find_by_settings(s, meant);
     if (*meant && !m && first && weft__server_takes_any_name(first)) m = first;

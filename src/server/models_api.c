@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/objects.h"
+#include "server/learned.h"
 #include "server/models.h"
 #include "server/router.h"
 #include "server/rules.h"
@@ -47,10 +48,21 @@ static void put_model(weft__server_model *m, const weft__server_caller *who, con
     pthread_mutex_unlock(&all->lock);
 }
 
+/* Whose versions are told of: the key's or, without keys, those of the argument `user`, as requests name themselves. */
+static void tenant_of_models(const weft_server *s, const weft__http_request *r, const weft__server_caller *who,
+                             char tenant[64])
+{
+    const char *user = weft__http_query(r, "user");
+    snprintf(tenant, 64, "%s", who->tenant);
+    if (!s->wants_keys && user && *user && weft__server_tenant_of_user(user, tenant, NULL)) *tenant = 0;
+}
+
 void weft__server_models_list(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
     const weft__api_error none = {0};
+    char tenant[64];
+    tenant_of_models(s, r, who, tenant);
     weft__api_put_models_begin(&out);
     for (size_t i = 0; i < s->models.n; i++) {
         weft__server_model *m = s->models.items[i];
@@ -59,6 +71,7 @@ void weft__server_models_list(weft_server *s, weft__http_request *r, const weft_
         for (char **a = m->aliases.items; !may && *a; a++) /* a key may know it by an alias alone */
             if (strcmp(*a, "*") && weft__server_may_use_model(who, *a)) put_model(m, who, *a, &out);
         if (!may || !weft__server_model_hold_loaded(m)) continue;
+        weft__server_learned_put_model(m, tenant, NULL, &out);
         weft__server_adapters_put_models(m, who, &out);
         weft__server_model_look_away(&m);
     }
@@ -85,11 +98,14 @@ void weft__server_models_show(weft_server *s, weft__http_request *r, const weft_
     weft__strbuf out = {0};
     weft__api_error error = {0};
     const char *name = weft__http_path(r) + strlen("/v1/models/");
+    char tenant[64];
     const weft__config_preset *preset = weft__server_preset_find(who->rules, name);
     const int is_router = s->router && !strcmp(name, WEFT__SERVER_AUTO);
     weft__server_model *m = is_router ? NULL : weft__server_models_which(s, who, name, &error);
+    tenant_of_models(s, r, who, tenant);
     if (is_router) weft__server_router_put_model(s, &out);
     else if (m && preset) weft__api_put_preset_model(&out, name, preset->base ? preset->base : m->name, s->began);
+    else if (m && weft__server_learned_model(s, name)) weft__server_learned_put_model(m, tenant, name, &out);
     else if (m && (weft__server_is_model_name(m, name) ||
                    (!put_adapter(m, who, name, &out) && weft__server_takes_any_name(m))))
         put_model(m, who, name, &out);

@@ -337,6 +337,7 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     weft__server_slots_give(&g->model->slots, c->out->slot);
     weft__server_stage_engine(&g->stages, e);
     weft__http_client_add(g->r, -1, 0);
+    atomic_fetch_sub(&g->server->n_running, 1);
     pthread_mutex_lock(&g->lock);
     c->finished = 1;
     g->has_failed |= c->out->status != WEFT_OK;

@@ -396,8 +396,10 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
         return weft_fail(err, WEFT_BUSY, "%d requests of this address are here already; try again in 1 s",
                          most_of_address(g->model));
     atomic_fetch_add(&g->refs, 1);
+    atomic_fetch_add(&g->server->n_running, 1);
     weft_status st = weft_engine_submit(g->model->engine, &p, &id, retry_after_s, err);
     if (st) {
+        atomic_fetch_sub(&g->server->n_running, 1);
         weft__http_client_add(g->r, -1, 0);
         weft__server_response_unref(g);
         return st;

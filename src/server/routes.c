@@ -8,6 +8,7 @@
 #include "api/objects.h"
 #include "base/alloc.h"
 #include "server/learn.h"
+#include "server/learned.h"
 #include "server/memories.h"
 #include "server/models.h"
 #include "server/router.h"
@@ -40,7 +41,7 @@ static void routes_refuse(weft__http_request *r, const weft__api_error *error)
 /* ---- asking the model ---- */
 
 /* adapter: that the name stands for, or "". What the caller may not use is not there for it. */
-static int is_served(const weft__server_model *m, const weft__server_caller *who, const char *model,
+static int is_served(const weft__server_model *m, const weft__server_caller *who, const char *tenant, const char *model,
                      char adapter[WEFT__API_ADAPTER_NAME])
 {
     adapter[0] = 0;
@@ -48,6 +49,9 @@ static int is_served(const weft__server_model *m, const weft__server_caller *who
     const int named = weft__server_is_model_name(m, model) &&
                       (weft__server_may_use_model(who, model) || weft__server_may_use_model(who, m->name));
     if (named || weft__server_is_model_name(m, model) || !weft__server_may_use_model(who, m->name)) return named;
+    const int is_version = weft__server_learned_named(m, tenant, model, adapter);
+    if (is_version >= 0) return is_version;
+    adapter[0] = 0;
     weft__server_adapter_of_model(m, who, model, adapter);
     for (char **a = m->aliases.items; a && *a && !*adapter; a++)
         if (!strcmp(*a, "*")) return 1;
@@ -70,10 +74,10 @@ static int refuse_model(const weft__server_model *m, const weft__server_caller *
     return 0;
 }
 
-static int check_model(const weft__server_model *m, const weft__server_caller *who, const char *model,
-                       char adapter[WEFT__API_ADAPTER_NAME], weft__api_error *error)
+static int check_model(const weft__server_model *m, const weft__server_caller *who, const char *tenant,
+                       weft__api_params *params, weft__api_error *error)
 {
-    return is_served(m, who, model, adapter) || refuse_model(m, who, model, error);
+    return is_served(m, who, tenant, params->model, params->adapter) || refuse_model(m, who, params->model, error);
 }
 
 /* The same of a preset, which is there for whom may use it by its own name, whatever its base is. */
@@ -81,29 +85,6 @@ static int check_preset(const weft__server_model *m, const weft__server_caller *
                         weft__api_error *error)
 {
     return weft__server_may_use_model(who, preset->name) || refuse_model(m, who, preset->name, error);
-}
-
-/* The body as a request of this form, with what its preset adds; prompts: what its prompts are made with, or NULL.
- * 0: it was refused. */
-static int parse(weft__server_model *m, weft__http_request *r, const weft__server_caller *who,
-                 const weft__api_table *form, weft__api_params *params, weft__api_prompt_model *prompts)
-{
-    weft__api_error error;
-    const weft__config_preset *preset;
-    size_t n;
-    const char *body = weft__http_body(r, &n);
-    if (who->again.body) body = who->again.body, n = who->again.n;
-    int ok = weft__server_preset_parse(who, m, form, body, n, params, &preset, &error);
-    if (ok && preset) ok = check_preset(m, who, preset, &error);
-    else if (ok) ok = check_model(m, who, params->model, params->adapter, &error);
-    if (ok) ok = weft__server_adapters_allowed(m, who, params, &error);
-    if (ok && preset) ok = weft__server_preset_adapters(m, preset, params, &error);
-    if (ok && prompts) ok = weft__server_preset_prompts(who->rules, m, preset, prompts, &error);
-    if (ok && m->server->models.are_several) weft__server_model_keep(m, params->keep_alive_ms);
-    if (ok) return 1;
-    weft__api_params_free(params);
-    routes_refuse(r, &error);
-    return 0;
 }
 
 /* Whose request it is: the key's or, without keys, as clients name themselves. 0: refused. */
@@ -118,6 +99,30 @@ static int tenant_of(const weft__server_model *m, const weft__server_caller *who
     weft_status st = weft__server_tenant_of_user(params->user, tenant, &err);
     if (st) weft__api_error_of(error, st, err.message);
     return !st;
+}
+
+/* The body as a request of this form, with what its preset adds; prompts: what its prompts are made with, or NULL.
+ * 0: it was refused. */
+static int parse(weft__server_model *m, weft__http_request *r, const weft__server_caller *who,
+                 const weft__api_table *form, weft__api_params *params, weft__api_prompt_model *prompts)
+{
+    weft__api_error error;
+    const weft__config_preset *preset;
+    char tenant[64];
+    size_t n;
+    const char *body = weft__http_body(r, &n);
+    if (who->again.body) body = who->again.body, n = who->again.n;
+    int ok = weft__server_preset_parse(who, m, form, body, n, params, &preset, &error);
+    if (ok && preset) ok = check_preset(m, who, preset, &error);
+    else if (ok) ok = tenant_of(m, who, params, tenant, &error) && check_model(m, who, tenant, params, &error);
+    if (ok) ok = weft__server_adapters_allowed(m, who, params, &error);
+    if (ok && preset) ok = weft__server_preset_adapters(m, preset, params, &error);
+    if (ok && prompts) ok = weft__server_preset_prompts(who->rules, m, preset, prompts, &error);
+    if (ok && m->server->models.are_several) weft__server_model_keep(m, params->keep_alive_ms);
+    if (ok) return 1;
+    weft__api_params_free(params);
+    routes_refuse(r, &error);
+    return 0;
 }
 
 /* Starts what was asked for, or answers with the error where it is set; takes over the parameters and the prompts. */
@@ -401,6 +406,9 @@ static const route routes[] = {
     {"/lora-adapters", GET | POST, .of_model = weft__server_adapters_endpoint},
     {"/v1/load_lora_adapter", POST, .of_model = weft__server_adapter_load},
     {"/v1/feedback", POST, weft__server_feedback},
+    {"/v1/learn", GET, weft__server_learned_show},
+    {"/v1/learn/rollback", POST, weft__server_learned_roll_back},
+    {"/v1/learn/consolidate", POST, weft__server_learned_consolidate},
     {"/v1/learn/forget", POST, weft__server_learn_forget},
     {"/v1/unload_lora_adapter", POST, .of_model = weft__server_adapter_unload},
 };

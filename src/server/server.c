@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/params.h"
+#include "server/learned.h"
 #include "server/memories.h"
 #include "server/models.h"
 #include "server/response.h"
@@ -26,7 +27,7 @@
 
 void(weft_server_params_default)(weft_server_params *p)
 {
-    *p = (weft_server_params){.size = sizeof *p};
+    *p = (weft_server_params){.size = sizeof *p, .learn_share = -1};
 }
 
 void weft_server_params_init(weft_server_params *params, uint32_t size)
@@ -395,6 +396,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->memories_per_hour = p->feedback_per_hour ? p->feedback_per_hour : 600;
     if (!st && p->memories) st = weft__server_memories_begin(s, err);
     if (!st) st = begin_models(s, model, engine, p, err);
+    if (!st) st = weft__server_learned_begin(s, p, err);
     if (!st) st = weft__server_strings_copy(p->cors_origins, &s->origins, err);
     if (!st) st = weft__server_strings_copy(p->allow_hosts, &s->hosts, err);
     if (!st) st = weft__server_presets_check(s->rules, s, err);
@@ -478,6 +480,7 @@ void weft_server_free(weft_server **p)
     weft__server_metrics_file_end(s);
     weft__server_traces_free(&s->traces);
     weft__server_memories_end(s);
+    weft__server_learned_end(s);
     weft__learn_close(&s->learn);
     weft__server_log_end(s);
     weft__server_loader_end(s);

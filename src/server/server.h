@@ -375,10 +375,12 @@ struct weft_server {
     int n_at_disk, max_at_disk;
     const void *at_disk[WEFT__SERVER_WORKERS_MAX];
     weft__server_answers answers;
-    int add_adapters;             /* those of folders for adapters, by their names */
-    struct weft__server_log *log; /* NULL: none */
-    weft__server_traces *traces;  /* NULL: none are sent */
-    weft__learn_store *learn;     /* NULL: nothing is kept to learn from */
+    int add_adapters;                  /* those of folders for adapters, by their names */
+    struct weft__server_log *log;      /* NULL: none */
+    weft__server_traces *traces;       /* NULL: none are sent */
+    weft__learn_store *learn;          /* NULL: nothing is kept to learn from */
+    struct weft__teach_store *teacher; /* NULL: nothing is learned (learned.h) */
+    atomic_int n_running;              /* answers that engines have taken and not ended, of all models */
     weft__server_metrics_file metrics_file;
     weft__server_resident resident;
     struct weft__server_router *router; /* NULL: none */

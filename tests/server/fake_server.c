@@ -83,6 +83,7 @@ static int set_size(weft_server_params *p, const char *name, const char *value)
                    : !strcmp(name, "learn-bytes") ? &p->learn_bytes
                                                   : NULL;
     if (to) *to = strtoull(value, NULL, 10);
+    if (!strcmp(name, "learn-share")) return p->learn_share = atof(value), 1;
     return to != NULL;
 }
 

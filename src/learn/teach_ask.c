@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/* teach_ask.c: what a trainer's model makes of texts (teach_texts.h): whether answers come out, and which it gives. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "learn/teach_texts.h"
+
+static weft_status texts_no_memory(weft_error *err)
+{
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory for answers");
+}
+
+typedef struct learn_pass {
+    weft__trainer *t;
+    weft__trainer_info info;
+    int32_t max_rows;
+    weft__teach_rows rows;
+    int32_t *likeliest;
+    float *logp;
+    size_t room[2];
+} learn_pass;
+
+static void pass_free(learn_pass *p)
+{
+    weft__teach_rows_free(&p->rows);
+    weft__free(p->likeliest);
+    weft__free(p->logp);
+}
+
+/* Packs texts from *at on, as many as a batch holds, and asks for their tokens; *at is then behind them. */
+static weft_status pass_some(learn_pass *p, const weft__teach_text *texts, size_t n, size_t *at, weft_error *err)
+{
+    weft__teach_rows_clear(&p->rows);
+    for (; *at < n; (*at)++) {
+        const weft__teach_text *x = &texts[*at];
+        if (x->n - 1 > p->info.n_ctx || x->n - 1 > p->info.max_rows)
+            return weft_fail(err, WEFT_LIMIT, "a text of %d tokens; learning takes %d at most", x->n, p->info.n_ctx);
+        if (p->rows.n + x->n - 1 > p->info.max_rows) break;
+        if (!weft__teach_rows_put(&p->rows, x, NULL)) return texts_no_memory(err);
+    }
+    if (!p->rows.n) return WEFT_OK;
+    if (!weft__grow(&p->likeliest, &p->room[0], (size_t)p->rows.n, sizeof *p->likeliest) ||
+        !weft__grow(&p->logp, &p->room[1], (size_t)p->rows.n, sizeof *p->logp))
+        return texts_no_memory(err);
+    const weft__train_batch b = weft__teach_rows_batch(&p->rows);
+    weft_status st = weft__trainer_loss(p->t, &b, 1, p->logp, NULL, err);
+    if (!st) weft__trainer_likeliest(p->t, p->likeliest);
+    return st;
+}
+
+weft_status weft__teach_check(weft__trainer *t, const weft__teach_text *texts, size_t n, uint8_t *right, float *least,
+                              weft_error *err)
+{
+    learn_pass p = {.t = t};
+    weft_status st = WEFT_OK;
+    weft__trainer_describe(t, &p.info);
+    for (size_t at = 0, first = 0; !st && at < n; first = at) {
+        if ((st = pass_some(&p, texts, n, &at, err))) break;
+        int32_t r = 0;
+        for (size_t i = first; i < at; i++) {
+            float low = 0;
+            right[i] = 1;
+            for (int32_t k = 0; k + 1 < texts[i].n; k++, r++) {
+                if (p.rows.target[r] < 0) continue;
+                right[i] &= p.rows.target[r] == p.likeliest[r];
+                if (p.logp[r] < low) low = p.logp[r];
+            }
+            if (least) least[i] = low;
+        }
+    }
+    pass_free(&p);
+    return st;
+}
+
+/* ---- answers ---- */
+
+/* One prompt's answer in work: ids [n_prompt + most + 1], of which n are there. */
+typedef struct teach_guess {
+    int32_t *ids;
+    int32_t n, n_prompt, most, done;
+} teach_guess;
+
+/* The tokens behind the prompt become what was the likeliest there; 1 when that changed none up to the one that ends.
+ */
+static int take_likeliest(teach_guess *g, const weft__tok *tok, const int32_t *likeliest)
+{
+    const int32_t n = g->n;
+    int same = 1;
+    for (int32_t i = g->n_prompt; i < n; i++) {
+        const int32_t id = likeliest[i - 1];
+        same &= id == g->ids[i];
+        g->ids[i] = id;
+        if (!same || !weft__tok_is_end(tok, id)) continue;
+        g->n = i + 1;
+        return 1;
+    }
+    if (same && n - g->n_prompt < g->most) g->ids[g->n++] = likeliest[n - 1]; /* all hold, and no end yet */
+    else if (same) return 1;
+    return 0;
+}
+
+/* The answer ends where the trainer's texts do. */
+static weft_status begin_guess(teach_guess *g, const weft__teach_text *text, int32_t most, int32_t n_ctx,
+                               weft_error *err)
+{
+    const int32_t given = text->n - text->n_prompt;
+    g->n_prompt = text->n_prompt;
+    g->most = most < n_ctx - g->n_prompt ? most : n_ctx - g->n_prompt;
+    if (g->most < 0)
+        return weft_fail(err, WEFT_LIMIT, "a prompt of %d tokens; learning takes %d at most", g->n_prompt, n_ctx);
+    g->ids = weft__alloc_array((size_t)(g->n_prompt + g->most + 1), sizeof *g->ids);
+    if (!g->ids) return texts_no_memory(err);
+    g->n = g->n_prompt + (given < g->most ? given : g->most);
+    memcpy(g->ids, text->ids, (size_t)g->n * sizeof *g->ids);
+    return WEFT_OK;
+}
+
+/* One pass over those that are not done. */
+static weft_status refine(learn_pass *p, const weft__tok *tok, teach_guess *guess, size_t n, weft__teach_text *asked,
+                          int *busy, weft_error *err)
+{
+    size_t n_asked = 0, at = 0;
+    for (size_t i = 0; i < n; i++) {
+        teach_guess *g = &guess[i];
+        if (g->done) continue;
+        g->ids[g->n] = g->ids[g->n - 1]; /* a row for the last token, too: any target asks what follows it */
+        asked[n_asked++] = (weft__teach_text){g->ids, g->n + 1, g->n_prompt};
+    }
+    *busy = n_asked > 0;
+    for (size_t i = 0; at < n_asked;) {
+        const size_t first = at;
+        weft_status st = pass_some(p, asked, n_asked, &at, err);
+        if (st) return st;
+        for (int32_t r = 0, k = (int32_t)first; k < (int32_t)at; i++) {
+            teach_guess *g = &guess[i];
+            if (g->done) continue;
+            const int32_t rows = asked[k++].n - 1;
+            g->done = take_likeliest(g, tok, p->likeliest + r);
+            r += rows;
+        }
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__teach_answer(weft__trainer *t, const weft__tok *tok, const weft__teach_text *texts, size_t n,
+                               int32_t most, weft__teach_texts *out, weft_error *err)
+{
+    learn_pass p = {.t = t};
+    teach_guess *guess = weft__alloc_zero(n + !n, sizeof *guess);
+    weft__teach_text *asked = weft__alloc_array(n + !n, sizeof *asked);
+    weft_status st = guess && asked ? WEFT_OK : texts_no_memory(err);
+    weft__trainer_describe(t, &p.info);
+    const int32_t limit = p.info.n_ctx < p.info.max_rows ? p.info.n_ctx : p.info.max_rows;
+    for (size_t i = 0; !st && i < n; i++) st = begin_guess(&guess[i], &texts[i], most, limit, err);
+    for (int busy = !st; busy && !st;) st = refine(&p, tok, guess, n, asked, &busy, err);
+    for (size_t i = 0; !st && i < n; i++)
+        if (!weft__teach_texts_add(out, guess[i].ids, guess[i].n_prompt, guess[i].ids + guess[i].n_prompt,
+                                   guess[i].n - guess[i].n_prompt, -1))
+            st = texts_no_memory(err);
+    for (size_t i = 0; guess && i < n; i++) weft__free(guess[i].ids);
+    weft__free(guess);
+    weft__free(asked);
+    pass_free(&p);
+    return st;
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+/* teach_feed.c: from the store to the loop (teach_store.h): rows of versions that were, and corrections and answers as
+ * they come. One reader at a time; the store's writer only wakes it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "learn/teach_store_parts.h"
+
+enum { AGAIN_MS = 200 /* where the loop has no room for more */ };
+
+/* ---- rows of versions ---- */
+
+weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__version_row *row, weft_error *err)
+{
+    char parent[24], report[128], kl[40] = "";
+    snprintf(parent, sizeof parent, "%lld", (long long)row->parent);
+    if (row->kl != 0 && isfinite(row->kl)) snprintf(kl, sizeof kl, ",\"kl\":%.9g", row->kl);
+    snprintf(report, sizeof report, "{\"reason\":\"%s\"%s}", row->reason, kl);
+    const weft__learn_version v = {.tenant = row->tenant,
+                                   .adapter = row->name,
+                                   .version = row->version,
+                                   .what = weft__version_what_name(row->what),
+                                   .content = row->content,
+                                   .parent = parent,
+                                   .first_event = row->first_event,
+                                   .last_event = row->last_event,
+                                   .report = report,
+                                   .time_ms = weft__clock_unix_ms()};
+    return weft__learn_put_version(store, &v, err);
+}
+
+typedef struct store_rows {
+    weft__version_row *row;
+    size_t n, room;
+} store_rows;
+
+static int take_row(void *arg, const weft__learn_version *v)
+{
+    store_rows *s = arg;
+    weft__version_what what;
+    if (!weft__version_what_of(v->what, &what)) return 0; /* others' business */
+    if (!weft__grow(&s->row, &s->room, s->n + 1, sizeof *s->row)) return 1;
+    weft__version_row *r = &s->row[s->n++];
+    *r = (weft__version_row){.what = what,
+                             .version = v->version,
+                             .parent = strtoll(v->parent, NULL, 10),
+                             .first_event = v->first_event,
+                             .last_event = v->last_event};
+    snprintf(r->tenant, sizeof r->tenant, "%s", v->tenant);
+    snprintf(r->name, sizeof r->name, "%.*s", (int)sizeof r->name - 1, v->adapter);
+    snprintf(r->content, sizeof r->content, "%.*s", (int)sizeof r->content - 1, v->content);
+    return 0;
+}
+
+static weft_status rows_of(weft__learn_store *store, const char *tenant, const char *name, store_rows *out,
+                           weft__versions *versions, weft_error *err)
+{
+    weft_status st = weft__learn_versions(store, tenant, name, take_row, out, err);
+    for (size_t i = 0; !st && i < out->n; i++) st = weft__versions_read(versions, &out->row[i], err);
+    return st;
+}
+
+weft_status weft__teach_store_read_rows(weft__learn_store *store, const char *tenant, const char *name,
+                                        weft__versions *out, weft_error *err)
+{
+    store_rows rows = {0};
+    weft_status st = rows_of(store, tenant, name, &rows, out, err);
+    weft__free(rows.row);
+    return st;
+}
+
+/* ---- events ---- */
+
+/* What a reader of the store hands on. */
+typedef struct store_reading {
+    weft__teach_store *t;
+    weft__teach_of *tenant;
+    int64_t last, version; /* version: that learned them; 0: they are to be learned */
+    int64_t first_event, last_event;
+    weft__teach_texts answers; /* that stay, the newest first, until they are put */
+    weft_status status;
+    weft_error err;
+} store_reading;
+
+static int32_t end_token(const weft__tok *tok)
+{
+    const int32_t turn = weft__tok_id_of_role(tok, WEFT__TOK_ROLE_EOT);
+    return turn >= 0 ? turn : weft__tok_id_of_role(tok, WEFT__TOK_ROLE_EOS);
+}
+
+/* An answer's tokens without one that ends it. */
+static int32_t without_end(const weft__tok *tok, const weft__learn_record *r)
+{
+    return r->n_answer && weft__tok_is_end(tok, r->answer[r->n_answer - 1]) ? r->n_answer - 1 : r->n_answer;
+}
+
+/* Has the vocabulary all of them? */
+static int are_tokens(const weft__tok *tok, const int32_t *ids, int32_t n)
+{
+    const int32_t most = weft__tok_n(tok);
+    for (int32_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= most) return 0;
+    return 1;
+}
+
+/* Is it the model's that learns? */
+static int is_own(const weft__teach_store *t, const weft__learn_record *r)
+{
+    return (!t->own.base || (r->base && !strcmp(r->base, t->own.base))) &&
+           are_tokens(t->p.tok, r->prompt, r->n_prompt) && are_tokens(t->p.tok, r->answer, r->n_answer);
+}
+
+/* An event that would teach, had this model answered. */
+static int is_others(const weft__teach_store *t, const weft__learn_event *e)
+{
+    if (e->kind == WEFT__LEARN_PREFERRED) return e->over.id && (!is_own(t, &e->answer) || !is_own(t, &e->over));
+    return (e->kind == WEFT__LEARN_CORRECTION || e->kind == WEFT__LEARN_EDIT) && !is_own(t, &e->answer);
+}
+
+/* What is right, as a text with the prompt; what was wrong is the answer, or the one that another is preferred to. 0:
+ * the event says none. */
+static int right_text(weft__teach_store *t, const weft__learn_event *e, weft__teach_texts *out, weft_error *err)
+{
+    const weft__tok *tok = t->p.tok;
+    const weft__learn_record *a = &e->answer;
+    weft__tok_ids ids = {0};
+    int ok = 0;
+    if (e->kind == WEFT__LEARN_PREFERRED)
+        return e->over.id &&
+               weft__teach_texts_add(out, a->prompt, a->n_prompt, a->answer, without_end(tok, a), end_token(tok));
+    if ((e->kind != WEFT__LEARN_CORRECTION && e->kind != WEFT__LEARN_EDIT) || !e->n_text) return 0;
+    if (!weft__tok_encode(tok, e->text, e->n_text, 0, &ids, err)) /* special tokens stay text */
+        ok = weft__teach_texts_add(out, a->prompt, a->n_prompt, ids.data, (int32_t)ids.n, end_token(tok));
+    weft__tok_ids_free(&ids);
+    return ok;
+}
+
+/* They came newest first. */
+static void keep_answers(store_reading *r)
+{
+    for (size_t i = r->answers.n; i-- > 0 && !r->status;)
+        r->status = weft__teach_loop_keep(r->t->loop, r->tenant->tenant, r->tenant->name, &r->answers.text[i], &r->err);
+    weft__teach_texts_free(&r->answers);
+}
+
+static void put_event(store_reading *r, const weft__learn_event *e, const weft__teach_text *right)
+{
+    const weft__learn_record *wrong = e->kind == WEFT__LEARN_PREFERRED ? &e->over : &e->answer;
+    const weft__teach_event event = {
+        .correction = *right, .wrong = wrong->answer, .n_wrong = without_end(r->t->p.tok, wrong)};
+    const char *tenant = r->tenant->tenant, *name = r->tenant->name;
+    keep_answers(r);
+    if (r->status) return;
+    r->status = r->version ? weft__teach_loop_know(r->t->loop, tenant, name, r->version, e->event, &event, &r->err)
+                           : weft__teach_loop_put(r->t->loop, tenant, name, e->event, &event, &r->err);
+}
+
+static int take_event(void *arg, const weft__learn_event *e)
+{
+    store_reading *r = arg;
+    weft__teach_store *t = r->t;
+    weft__teach_texts right = {0};
+    if (r->version && (e->event < r->first_event || e->event > r->last_event)) return e->event > r->last_event;
+    if (is_others(t, e)) {
+        pthread_mutex_lock(&t->lock);
+        t->n_others += !r->version;
+        pthread_mutex_unlock(&t->lock);
+    } else if (right_text(t, e, &right, &r->err)) put_event(r, e, &right.text[0]);
+    weft__teach_texts_free(&right);
+    if (!r->status) r->last = e->event;
+    return r->status != WEFT_OK;
+}
+
+static int take_answer(void *arg, const weft__learn_record *a)
+{
+    store_reading *r = arg;
+    const int32_t n = is_own(r->t, a) ? without_end(r->t->p.tok, a) : 0;
+    if (n && !weft__teach_texts_add(&r->answers, a->prompt, a->n_prompt, a->answer, n, end_token(r->t->p.tok)))
+        r->status = weft__teach_store_no_memory(&r->err);
+    return r->status != WEFT_OK;
+}
+
+/* ---- what was before ---- */
+
+/* A version that was published: requests may name it, and what it learned is known. */
+static weft_status restore(weft__teach_store *t, weft__teach_of *one, const weft__version_row *row, weft_error *err)
+{
+    char full[WEFT__VERSION_FULL_NAME], path[4096];
+    store_reading r = {
+        .t = t, .tenant = one, .version = row->version, .first_event = row->first_event, .last_event = row->last_event};
+    weft__version_write_name(row->name, row->version, full);
+    weft_status st = weft__teach_store_place(t, row->tenant, full, path, err);
+    if (!st && !t->own.tells_new_alone) st = t->p.hooks.publish(t->p.hooks.arg, row->tenant, full, path, err);
+    if (!st) st = weft__learn_events(t->store, row->tenant, row->first_event - 1, NULL, take_event, &r, err);
+    return !st && r.status ? weft_fail(err, r.status, "%s", r.err.message) : st;
+}
+
+static weft_status restore_tenant(weft__teach_store *t, weft__teach_of *one, weft_error *err)
+{
+    store_rows rows = {0};
+    weft_status st = rows_of(t->store, one->tenant, one->name, &rows, weft__teach_loop_versions(t->loop), err);
+    for (size_t i = 0; !st && i < rows.n; i++) {
+        const weft__version_row *row = &rows.row[i];
+        if (row->what == WEFT__VERSION_PUBLISHED) st = restore(t, one, row, err);
+        if (!st) weft__teach_store_take_row(t, row);
+        if (row->last_event > one->after) one->after = row->last_event;
+    }
+    weft__free(rows.row);
+    one->is_restored = 1;
+    return st;
+}
+
+/* ---- reading ---- */
+
+/* What was before, where that is not known yet; the tenant's answers that stay; then what is new of its events. */
+static weft_status read_one(weft__teach_store *t, const char *tenant, int looks_only, weft_error *err)
+{
+    store_reading r = {.t = t};
+    weft_status st = weft__teach_store_of(t, tenant, &r.tenant, err);
+    if (st) return st == WEFT_NOT_FOUND ? WEFT_OK : st; /* it was forgotten */
+    if (!r.tenant->is_restored) st = restore_tenant(t, r.tenant, err);
+    if (st || looks_only) return st;
+    r.last = r.tenant->after;
+    st = weft__learn_records(t->store, tenant, 0, 1, t->p.neighbours, take_answer, &r, err);
+    if (!r.tenant->was_read) keep_answers(&r);
+    r.tenant->was_read = 1;
+    if (!st && !r.status) st = weft__learn_events(t->store, tenant, r.last, NULL, take_event, &r, err);
+    weft__teach_texts_free(&r.answers);
+    r.tenant->after = r.last;
+    if (!st && r.status) st = weft_fail(err, r.status, "%s", r.err.message);
+    return st;
+}
+
+/* The same, unless it is being forgotten, or another tenant alone is wanted. */
+static weft_status read_tenant(weft__teach_store *t, const char *tenant, int looks_only, weft_error *err)
+{
+    if (t->has_only && strcmp(t->only, tenant)) return WEFT_OK;
+    pthread_mutex_lock(&t->lock);
+    const int goes = t->ends || weft__teach_names_has(&t->going, tenant);
+    t->is_reading = !goes;
+    snprintf(t->reading, sizeof t->reading, "%s", tenant);
+    pthread_mutex_unlock(&t->lock);
+    weft_status st = goes ? WEFT_OK : read_one(t, tenant, looks_only, err);
+    pthread_mutex_lock(&t->lock);
+    t->is_reading = 0;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    return st;
+}
+
+/* One that fails keeps no other from being read, but where so much waits to be learned that there is no room. */
+static weft_status read_named(weft__teach_store *t, const weft__teach_names *names, int looks_only, weft_error *err)
+{
+    weft_status first = WEFT_OK;
+    for (size_t i = 0; i < names->n && first != WEFT_BUSY; i++) {
+        weft_error why = {0};
+        const weft_status st = read_tenant(t, names->name[i], looks_only, &why);
+        if (st && (!first || st == WEFT_BUSY)) first = weft_fail(err, st, "%s", why.message);
+    }
+    return first;
+}
+
+/* For a reader that may not call the store. */
+static int take_name(void *arg, const char *tenant)
+{
+    return !weft__teach_names_put(arg, tenant);
+}
+
+static weft_status read_all(weft__teach_store *t, int looks_only, weft_error *err)
+{
+    weft__teach_names names = {0};
+    weft_status st = weft__learn_tenants(t->store, take_name, &names, err);
+    if (!st) st = read_named(t, &names, looks_only, err);
+    weft__free(names.name);
+    return st;
+}
+
+weft_status weft__teach_feed_restore(weft__teach_store *t, weft_error *err)
+{
+    return read_all(t, 1, err);
+}
+
+/* ---- the thread ---- */
+
+void weft__teach_feed_woken(void *teach_store, const char *tenant, weft__learn_kind kind)
+{
+    weft__teach_store *t = teach_store;
+    (void)kind;
+    pthread_mutex_lock(&t->lock);
+    t->n_woken++;
+    t->reads_all |= !weft__teach_names_put(&t->woken, tenant);
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* With the lock, which it gives up meanwhile. */
+static weft_status read_woken(weft__teach_store *t, weft_error *err)
+{
+    weft__teach_names names = t->woken;
+    const int all = t->reads_all;
+    t->woken = (weft__teach_names){0};
+    t->reads_all = 0;
+    pthread_mutex_unlock(&t->lock);
+    weft_status st = all ? read_all(t, 0, err) : read_named(t, &names, 0, err);
+    weft__free(names.name);
+    pthread_mutex_lock(&t->lock);
+    t->reads_all |= st != WEFT_OK; /* of whom was not read yet */
+    return st;
+}
+
+void *weft__teach_feed_run(void *teach_store)
+{
+    weft__teach_store *t = teach_store;
+    pthread_mutex_lock(&t->lock);
+    while (!t->ends) {
+        const uint64_t n = t->n_woken;
+        weft_error err = {0};
+        if (t->n_read == n) {
+            pthread_cond_wait(&t->changed, &t->lock);
+            continue;
+        }
+        if (read_woken(t, &err) == WEFT_BUSY && !t->ends) { /* so much waits to be learned: the rest later */
+            weft__clock_wait(&t->changed, &t->lock, weft__clock_ns() + AGAIN_MS * 1000000ull);
+            continue;
+        }
+        if (err.status) weft__log(WEFT__LOG_WARN, "learning reads no further: %s", err.message);
+        t->n_read = n;
+        pthread_cond_broadcast(&t->changed);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+/* teach_make.c: a version of the loop's (teach_parts.h): what it is made of, how it is judged, and what is remembered of
+ * it. The loop's thread. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/background.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "learn/teach_parts.h"
+
+enum { PATH = 4096 };
+
+/* ---- events ---- */
+
+void weft__teach_own_free(weft__teach_own *e)
+{
+    weft__teach_texts_free(&e->texts);
+    weft__teach_texts_free(&e->paraphrases);
+}
+
+int weft__teach_copy_text(weft__teach_texts *to, const weft__teach_text *x)
+{
+    return weft__teach_texts_add(to, x->ids, x->n_prompt, x->ids + x->n_prompt, x->n - x->n_prompt, -1);
+}
+
+int weft__teach_own_copy(weft__teach_own *out, int64_t number, const weft__teach_event *e)
+{
+    *out = (weft__teach_own){.number = number, .n_taught = e->n_taught};
+    int ok = weft__teach_copy_text(&out->texts, &e->correction);
+    if (ok && e->wrong) ok = weft__teach_texts_add(&out->texts, NULL, 0, e->wrong, e->n_wrong, -1);
+    for (int32_t i = 0; ok && i < e->n_paraphrases; i++)
+        ok = weft__teach_copy_text(&out->paraphrases, &e->paraphrases[i]);
+    if (!ok) weft__teach_own_free(out);
+    return ok;
+}
+
+static weft__teach_event event_view(const weft__teach_own *e)
+{
+    const weft__teach_text *wrong = e->texts.n > 1 ? &e->texts.text[1] : NULL;
+    return (weft__teach_event){.correction = e->texts.text[0],
+                               .wrong = wrong ? wrong->ids : NULL,
+                               .n_wrong = wrong ? wrong->n : 0,
+                               .paraphrases = e->paraphrases.text,
+                               .n_paraphrases = (int32_t)e->paraphrases.n,
+                               .n_taught = e->n_taught};
+}
+
+/* ---- tenants ---- */
+
+void weft__teach_tenant_free(weft__teach_tenant *t)
+{
+    for (size_t i = 0; i < t->n; i++) weft__teach_own_free(&t->event[i]);
+    weft__free(t->event);
+    weft__teach_texts_free(&t->kept);
+}
+
+static int same_text(const weft__teach_text *a, const weft__teach_text *b)
+{
+    return a->n == b->n && !memcmp(a->ids, b->ids, (size_t)a->n * sizeof *a->ids);
+}
+
+/* Did version `now`, or one that it came of, learn it? */
+static int knows(weft__teach_loop *l, const weft__teach_tenant *t, int64_t now, const weft__teach_own *e)
+{
+    while (now > 0 && now != e->version) now = weft__versions_parent(l->versions, t->tenant, t->name, now);
+    return now > 0;
+}
+
+/* One that is there already becomes the newest; beyond the room the oldest goes. */
+static weft_status keep_answer(weft__teach_loop *l, weft__teach_tenant *t, weft__teach_job *j, weft_error *err)
+{
+    const weft__teach_text *x = &j->event.texts.text[0];
+    size_t at = 0;
+    if (l->p.neighbours < 1) return WEFT_OK;
+    while (at < t->kept.n && !same_text(&t->kept.text[at], x)) at++;
+    if (at == t->kept.n && (int32_t)t->kept.n >= l->p.neighbours) at = 0;
+    if (at < t->kept.n) {
+        weft__free((void *)(uintptr_t)t->kept.text[at].ids);
+        memmove(t->kept.text + at, t->kept.text + at + 1, (--t->kept.n - at) * sizeof *t->kept.text);
+    }
+    return weft__teach_copy_text(&t->kept, x) ? WEFT_OK : weft__teach_no_memory(err);
+}
+
+static weft_status know(weft__teach_tenant *t, weft__teach_job *j, weft_error *err)
+{
+    if (!weft__grow(&t->event, &t->room, t->n + 1, sizeof *t->event)) return weft__teach_no_memory(err);
+    t->event[t->n++] = j->event;
+    j->event = (weft__teach_own){0};
+    return WEFT_OK;
+}
+
+/* ---- a version ---- */
+
+/* What a version is made of, and what came of it. */
+typedef struct loop_making {
+    weft__teach_loop *l;
+    weft__teach_tenant *t;
+    const weft__teach_job *job;
+    weft__teach_event *events; /* [n] */
+    weft__teach_texts replay;
+    weft__teach_text *kept; /* [n_kept] answers that stay: borrowed */
+    int32_t n_events, n_kept;
+    int64_t parent, first, last; /* version; numbers of events */
+    weft__teach_report report;
+    char full_name[WEFT__VERSION_FULL_NAME], path[PATH];
+    weft_status status;
+    weft_error err;
+} loop_making;
+
+/* A correction: that one, with those before it replayed. Consolidation: all of them at once. */
+static int gather(loop_making *m)
+{
+    const weft__teach_tenant *t = m->t;
+    const int64_t now = weft__versions_current(m->l->versions, t->tenant, t->name, NULL);
+    const int all = m->job->what == WEFT__TEACH_CONSOLIDATE;
+    m->events = weft__alloc_array(t->n + 1, sizeof *m->events);
+    if (!m->events) return 0;
+    m->parent = all ? 0 : now;
+    if (!all) {
+        m->events[m->n_events++] = event_view(&m->job->event);
+        m->first = m->last = m->job->event.number;
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        weft__teach_own *e = &t->event[i];
+        e->taken = knows(m->l, t, now, e);
+        if (!e->taken) continue;
+        if (all) {
+            m->events[m->n_events++] = event_view(e);
+            if (!m->first) m->first = e->number;
+            m->last = e->number;
+            continue;
+        }
+        const weft__teach_text *c = &e->texts.text[0];
+        if (!weft__teach_copy_text(&m->replay, c)) return 0;
+        for (int32_t k = 0; k < e->n_taught; k++) { /* with the answer that they were taught */
+            const weft__teach_text *p = &e->paraphrases.text[k], *a = p->n > p->n_prompt ? p : c;
+            if (!weft__teach_texts_add(&m->replay, p->ids, p->n_prompt, a->ids + a->n_prompt, a->n - a->n_prompt, -1))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+static int same_prompt(const weft__teach_text *a, const weft__teach_text *b)
+{
+    return a->n_prompt == b->n_prompt && !memcmp(a->ids, b->ids, (size_t)a->n_prompt * sizeof *a->ids);
+}
+
+/* Of answers that are kept, those to questions that nobody corrected. */
+static int gather_kept(loop_making *m)
+{
+    const weft__teach_tenant *t = m->t;
+    m->kept = weft__alloc_array(t->kept.n + 1, sizeof *m->kept);
+    for (size_t i = 0; m->kept && i < t->kept.n; i++) {
+        const weft__teach_text *x = &t->kept.text[i];
+        int stays = m->job->what != WEFT__TEACH_CORRECTION || !same_prompt(x, &m->job->event.texts.text[0]);
+        for (size_t k = 0; stays && k < t->n; k++)
+            stays = !t->event[k].taken || !same_prompt(x, &t->event[k].texts.text[0]);
+        if (stays) m->kept[m->n_kept++] = *x;
+    }
+    return m->kept != NULL;
+}
+
+static weft_status open_parent(loop_making *m, weft__adapt **out, weft_error *err)
+{
+    char full[WEFT__VERSION_FULL_NAME], path[PATH];
+    if (!m->parent) return WEFT_OK;
+    weft__version_write_name(m->t->name, m->parent, full);
+    const weft__teach_hooks *h = &m->l->p.hooks;
+    weft_status st = h->place(h->arg, m->t->tenant, full, path, err);
+    return st ? st : weft__adapt_open(path, NULL, UINT64_MAX, out, err);
+}
+
+/* On the background's thread. */
+static void make(void *arg)
+{
+    loop_making *m = arg;
+    const weft__teach_loop_params *p = &m->l->p;
+    weft__adapt *parent = NULL;
+    weft__teach_options o = p->options;
+    const weft__gate_material judge = {.bounds = p->bounds,
+                                       .held_out = m->replay.text,
+                                       .n_held_out = (int32_t)m->replay.n,
+                                       .neighbours = m->kept,
+                                       .n_neighbours = m->n_kept,
+                                       .probe = p->probe,
+                                       .n_probe = p->n_probe,
+                                       .goes_on = m->parent != 0};
+    const weft__teach_task task = {.base = p->base,
+                                   .tok = p->tok,
+                                   .events = m->events,
+                                   .n_events = m->n_events,
+                                   .replay = m->replay.text,
+                                   .n_replay = (int32_t)m->replay.n,
+                                   .neighbours = m->kept,
+                                   .n_neighbours = m->n_kept,
+                                   .publics = p->publics,
+                                   .n_publics = p->n_publics,
+                                   .judge = &judge,
+                                   .path = m->path,
+                                   .name = m->full_name,
+                                   .parent = NULL};
+    weft__teach_task with_parent = task;
+    o.stop = weft__teach_pace;
+    o.stop_arg = m->l;
+    m->l->worked_ns = weft__clock_ns();
+    m->status = open_parent(m, &parent, &m->err);
+    with_parent.parent = parent;
+    if (!m->status) m->status = weft__teach(&with_parent, &o, &m->report, &m->err);
+    weft__adapt_close(&parent);
+}
+
+/* The better of the two stays. */
+static void better_stays(loop_making *m)
+{
+    weft__gate_report *g = &m->report.gate;
+    if (m->job->what != WEFT__TEACH_CONSOLIDATE || !g->passed || !(g->kl > m->t->kl)) return;
+    g->passed = 0;
+    g->reason = WEFT__GATE_KL;
+}
+
+static weft_status publish(loop_making *m, weft_error *err)
+{
+    const weft__teach_hooks *h = &m->l->p.hooks;
+    const weft__gate_report *g = &m->report.gate;
+    weft__version_row row = {.what = g->passed ? WEFT__VERSION_PUBLISHED : WEFT__VERSION_REJECTED,
+                             .parent = m->parent,
+                             .first_event = m->first,
+                             .last_event = m->last,
+                             .kl = g->kl};
+    snprintf(row.tenant, sizeof row.tenant, "%s", m->t->tenant);
+    snprintf(row.name, sizeof row.name, "%s", m->t->name);
+    snprintf(row.reason, sizeof row.reason, "%s", g->passed ? "" : weft__gate_reason_name(g->reason));
+    if (g->passed)
+        snprintf(row.content, sizeof row.content, "%016llx%016llx", (unsigned long long)m->report.id.word[0],
+                 (unsigned long long)m->report.id.word[1]);
+    weft_status st = g->passed ? h->publish(h->arg, m->t->tenant, m->full_name, m->path, err) : WEFT_OK;
+    return st ? st : weft__versions_add(m->l->versions, &row, err);
+}
+
+/* The events are the version's from now on. */
+static weft_status remember(loop_making *m, weft__teach_job *j, weft_error *err)
+{
+    weft__teach_tenant *t = m->t;
+    const int64_t version = weft__versions_current(m->l->versions, t->tenant, t->name, NULL);
+    if (!weft__grow(&t->event, &t->room, t->n + m->t->n + 1, sizeof *t->event)) return weft__teach_no_memory(err);
+    t->kl = m->report.gate.kl;
+    if (j->what == WEFT__TEACH_CORRECTION) {
+        t->event[t->n] = j->event;
+        t->event[t->n++].version = version;
+        j->event = (weft__teach_own){0};
+        return WEFT_OK;
+    }
+    for (size_t i = 0, n = t->n; i < n; i++) { /* once more, as learned by this one: going back must find the others */
+        const weft__teach_event e = event_view(&t->event[i]);
+        if (!t->event[i].taken) continue;
+        if (!weft__teach_own_copy(&t->event[t->n], t->event[i].number, &e)) return weft__teach_no_memory(err);
+        t->event[t->n++].version = version;
+    }
+    return WEFT_OK;
+}
+
+static void tell(const loop_making *m)
+{
+    const weft__gate_report *g = &m->report.gate;
+    weft__log(
+        WEFT__LOG_INFO,
+        "%s: %s after %d steps, at %.2f of the way; corrections %d of %d, paraphrases %d of %d, earlier ones lost "
+        "%d of %d, neighbours %d of %d, KL %.4f, norm %.4f",
+        m->full_name, g->passed ? "published" : weft__gate_reason_name(g->reason), m->report.n_steps,
+        (double)m->report.scale, g->corrections, g->n_corrections, g->paraphrases, g->n_paraphrases, g->lost,
+        g->n_held_out, g->neighbours, g->n_neighbours, g->kl, g->norm);
+}
+
+static weft_status make_version(weft__teach_loop *l, weft__teach_tenant *t, weft__teach_job *j, weft_error *err)
+{
+    loop_making m = {.l = l, .t = t, .job = j};
+    const uint64_t begin = weft__clock_ns();
+    weft__version_write_name(t->name, weft__versions_next(l->versions, t->tenant, t->name), m.full_name);
+    weft_status st = gather(&m) && gather_kept(&m) ? WEFT_OK : weft__teach_no_memory(err);
+    if (!st && m.n_events) st = l->p.hooks.place(l->p.hooks.arg, t->tenant, m.full_name, m.path, err);
+    if (!st && m.n_events) {
+        weft__background_run(make, &m);
+        st = m.status ? weft_fail(err, m.status, "%s: %s", m.full_name, m.err.message) : WEFT_OK;
+    }
+    if (!st && m.n_events) {
+        better_stays(&m);
+        st = publish(&m, err);
+        if (!st && m.report.gate.passed) st = remember(&m, j, err);
+        if (!st) tell(&m);
+    }
+    pthread_mutex_lock(&l->lock);
+    if (!st && m.n_events) l->stats.by_reason[m.report.gate.reason]++;
+    l->stats.seconds += (double)(weft__clock_ns() - begin) / 1e9;
+    pthread_mutex_unlock(&l->lock);
+    weft__teach_texts_free(&m.replay);
+    weft__free(m.kept);
+    weft__free(m.events);
+    return st;
+}
+
+weft_status weft__teach_work(weft__teach_loop *l, weft__teach_tenant *t, weft__teach_job *j, weft_error *err)
+{
+    return j->what == WEFT__TEACH_KEEP    ? keep_answer(l, t, j, err)
+           : j->what == WEFT__TEACH_KNOWN ? know(t, j, err)
+                                          : make_version(l, t, j, err);
+}

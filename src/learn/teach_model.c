@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/* teach_model.c: learning over a model that is served (teach_store.h): its weights are read as they are loaded. */
+#include "engine/handles.h"
+#include "learn/teach_store.h"
+
+/* Whether a trainer takes it, is what making a small one says. */
+static weft_status try_to_train(const weft_model *model, weft_error *err)
+{
+    weft__train_options o;
+    weft__trainer *t = NULL;
+    weft__train_options_default(&o);
+    o.n_threads = 1;
+    o.max_rows = 2;
+    o.lora_rank = 1;
+    o.schedule = WEFT__TRAIN_LR_CONSTANT;
+    weft_status st = weft__trainer_create(&model->source, &o, &t, err);
+    weft__trainer_destroy(&t);
+    return st;
+}
+
+weft_status weft__teach_store_of_model(const weft_model *model, weft__teach_store_params *params, weft_error *err)
+{
+    const char *label = model->source.label;
+    if (model->file && model->file->plan)
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "%s: a compiled plan has its weights packed, and is not learned over; serve the model that it "
+                         "was made of",
+                         label);
+    if (!model->tokenizer) return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer", label);
+    if (model->outline)
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s was opened as an outline: it has no weights", label);
+    params->loop.base = &model->source;
+    params->loop.tok = model->tokenizer->t;
+    return try_to_train(model, err);
+}

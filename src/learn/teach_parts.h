@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/* teach_parts.h: the inside of the loop that learns (teach_loop.h), for teach_loop.c, which has its thread and its
+ * queue, and teach_make.c, which makes a version. */
+#ifndef WEFT_LEARN_TEACH_PARTS_H
+#define WEFT_LEARN_TEACH_PARTS_H
+
+#include <pthread.h>
+
+#include "learn/teach_loop.h"
+
+enum weft__teach_what {
+    WEFT__TEACH_CORRECTION, /* to be learned */
+    WEFT__TEACH_KNOWN,      /* a version has learned it */
+    WEFT__TEACH_KEEP,       /* an answer that stays */
+    WEFT__TEACH_CONSOLIDATE
+};
+
+/* A correction of one's own. */
+typedef struct weft__teach_own {
+    int64_t number, version; /* version: that learned it; 0: none did */
+    weft__teach_texts texts; /* the correction, and where it is known the wrong answer as a text without a prompt */
+    weft__teach_texts paraphrases;
+    int32_t n_taught;
+    int taken; /* by the consolidation in work */
+} weft__teach_own;
+
+typedef struct weft__teach_job {
+    enum weft__teach_what what;
+    char tenant[WEFT__VERSION_TENANT], name[WEFT__VERSION_NAME];
+    weft__teach_own event; /* of KEEP: the one text */
+    struct weft__teach_job *next;
+} weft__teach_job;
+
+/* What is known of a tenant's lineage. */
+typedef struct weft__teach_tenant {
+    char tenant[WEFT__VERSION_TENANT], name[WEFT__VERSION_NAME];
+    weft__teach_own *event; /* [n] those that were learned */
+    size_t n, room;
+    weft__teach_texts kept; /* the newest last */
+    double kl;              /* of the current version; NAN: not known */
+} weft__teach_tenant;
+
+struct weft__teach_loop {
+    weft__teach_loop_params p;
+    weft__versions *versions;
+    pthread_t thread;
+    int has_thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* with lock */
+    weft__teach_job *first, *last, *now;
+    int32_t n_waiting, n_asked; /* jobs, with the one in work; those of them that learn */
+    int ends, gives_up;         /* gives_up: what is in work is not wanted any more */
+    weft__teach_loop_stats stats;
+    weft__teach_tenant **tenant; /* [n_tenants]; what they point to is the thread's while it works for them */
+    size_t n_tenants, tenants_room;
+    uint64_t worked_ns; /* when work began, or the last rest ended */
+};
+
+/* ---- teach_make.c ---- */
+void weft__teach_own_free(weft__teach_own *e);
+/* 0: no memory. */
+int weft__teach_own_copy(weft__teach_own *out, int64_t number, const weft__teach_event *e);
+int weft__teach_copy_text(weft__teach_texts *to, const weft__teach_text *x);
+void weft__teach_tenant_free(weft__teach_tenant *t);
+/* What a job wants, for its tenant: which nobody else touches meanwhile. */
+weft_status weft__teach_work(weft__teach_loop *l, weft__teach_tenant *t, weft__teach_job *j, weft_error *err);
+
+/* ---- teach_loop.c ---- */
+weft_status weft__teach_no_memory(weft_error *err);
+/* Asked before each op of the trainer's: while requests run, it rests as long as its share wants; without one it waits
+ * until none does. Not 0: what is in work is to be given up. */
+int weft__teach_pace(void *loop);
+
+#endif

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+/* learned.c: see learned.h. The loop publishes on a thread of its own; requests ask what their tenant's version is, and
+ * wait neither for it nor for the disk. */
+#include "server/learned.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/objects.h"
+#include "base/log.h"
+#include "learn/teach_store.h"
+
+/* ---- life ---- */
+
+/* The version is ready before its name stands for it: the first request waits for nothing. Room for it is nobody's
+ * claim, so that it may be read at its first use, too. */
+static weft_status make_ready(void *arg, const char *tenant, const char *full_name, const char *path, weft_error *err)
+{
+    weft_server *s = arg;
+    weft_engine *engine = s->models.first->engine;
+    const weft_request_adapter one = {full_name, NAN, 0};
+    weft_engine_lease *lease = NULL;
+    (void)tenant;
+    weft_status st =
+        weft_engine_adapter_add(engine, full_name, path, 1, WEFT_ADAPTER_REPLACE | WEFT_ADAPTER_DISCREET, err);
+    if (!st && !weft_engine_lease_new(engine, &one, 1, &lease, NULL)) weft_engine_lease_free(engine, &lease);
+    return st;
+}
+
+static int busy(void *arg)
+{
+    return atomic_load(&((weft_server *)arg)->n_running) > 0;
+}
+
+/* For people: what became of each. */
+static void told(void *arg, const weft__version_row *row)
+{
+    (void)arg;
+    if (row->what == WEFT__VERSION_REJECTED)
+        weft__log(WEFT__LOG_WARN, "%s@%" PRId64 " was refused by the gate: %s", row->name, row->version, row->reason);
+}
+
+weft_status weft__server_learned_begin(weft_server *s, const weft_server_params *p, weft_error *err)
+{
+    weft__teach_store_params t;
+    weft__server_model *m = s->models.first;
+    if (!(p->learn_share >= 0)) return WEFT_OK;
+    if (p->learn_share > 1)
+        return weft_fail(err, WEFT_ARGUMENT, "learn_share %g: must be from 0 to 1, or below 0: nothing is learned",
+                         p->learn_share);
+    if (!s->learn)
+        return weft_fail(
+            err, WEFT_ARGUMENT,
+            "learn_share: what is learned from is kept in the folder of learn_dir (--learn DIR), and there "
+            "is none");
+    if (!m)
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "learn_share: it is learned over the server's own model, and there are only others by name");
+    weft__teach_store_params_default(&t);
+    weft_status st = weft__teach_store_of_model(m->model, &t, err);
+    if (st) return weft_fail_within(err, st, "learn_share: %s", m->name);
+    t.loop.share = (float)p->learn_share;
+    t.loop.hooks = (weft__teach_hooks){.arg = s, .publish = make_ready, .busy = busy};
+    t.base = m->fingerprint;
+    t.tells_new_alone = 1;
+    t.told = told;
+    return weft__teach_store_new(s->learn, &t, &s->teacher, err);
+}
+
+void weft__server_learned_end(weft_server *s)
+{
+    weft__teach_store_free(&s->teacher);
+}
+
+/* ---- names ---- */
+
+int weft__server_learned_is_name(const char *name)
+{
+    return strchr(name, '@') != NULL;
+}
+
+static weft__teach_store *teacher_of(const weft__server_model *m)
+{
+    return m == m->server->models.first ? m->server->teacher : NULL;
+}
+
+int weft__server_learned_may(const weft__server_model *m, const char *tenant, const char *name)
+{
+    if (!weft__server_learned_is_name(name)) return -1;
+    return teacher_of(m) && weft__teach_store_may(teacher_of(m), tenant, name) > 0;
+}
+
+/* "MODEL@7" of this model: 1, and the number, which may be 0. */
+static int read_version(const weft__server_model *m, const char *model, int64_t *version)
+{
+    char name[256];
+    const char *at = strrchr(model, '@');
+    const size_t n = at ? strspn(at + 1, "0123456789") : 0;
+    if (!n || n > 18 || at[1 + n] || (n > 1 && at[1] == '0') || (size_t)(at - model) >= sizeof name) return 0;
+    snprintf(name, sizeof name, "%.*s", (int)(at - model), model);
+    *version = strtoll(at + 1, NULL, 10);
+    return weft__server_is_model_name(m, name);
+}
+
+int weft__server_learned_named(const weft__server_model *m, const char *tenant, const char *model,
+                               char out[WEFT__API_ADAPTER_NAME])
+{
+    char own[WEFT__VERSION_NAME];
+    int64_t version;
+    weft__teach_store *t = teacher_of(m);
+    if (!t) return -1;
+    if (read_version(m, model, &version)) {
+        out[0] = 0;
+        if (!version) return 1;
+        if (!weft__teach_store_name(t, tenant, own)) return 0;
+        weft__version_write_name(own, version, out);
+    } else if (weft__version_read_name(model, own, &version)) {
+        snprintf(out, WEFT__API_ADAPTER_NAME, "%s", model);
+    } else {
+        return -1;
+    }
+    return weft__teach_store_may(t, tenant, out) > 0;
+}
+
+weft__server_model *weft__server_learned_model(weft_server *s, const char *name)
+{
+    char own[WEFT__VERSION_NAME];
+    int64_t version;
+    weft__server_model *m = s->models.first;
+    if (!s->teacher) return NULL;
+    return read_version(m, name, &version) || weft__version_read_name(name, own, &version) ? m : NULL;
+}
+
+/* Embeddings are of the base, so that those of one day can be held against those of another. */
+int weft__server_learned_meant(const weft__server_model *m, const weft__api_params *params, const char *tenant,
+                               char out[WEFT__API_ADAPTER_NAME])
+{
+    int64_t version;
+    weft__teach_store *t = teacher_of(m);
+    if (!t || params->form == &weft__api_table_embeddings || params->form == &weft__api_table_embedding) return 0;
+    if (params->model && read_version(m, params->model, &version)) return 0; /* the base alone */
+    return weft__teach_store_current(t, tenant, out);
+}
+
+/* ---- the engine's ---- */
+
+int weft__server_learned_is_there(const weft__server_model *m, const char *name)
+{
+    weft_engine_adapter a = {.size = sizeof a};
+    return !weft_engine_adapter_find(m->engine, name, &a, NULL);
+}
+
+weft_status weft__server_learned_fetch(weft__server_model *m, const char *tenant, const char *name, weft_error *err)
+{
+    char path[4096];
+    weft__teach_store *t = teacher_of(m);
+    if (!t || weft__teach_store_may(t, tenant, name) < 1)
+        return weft_fail(err, WEFT_NOT_FOUND, "there is no version '%s'", name);
+    weft_status st = weft__teach_store_path(t, tenant, name, path, err);
+    if (!st) st = weft_engine_adapter_add(m->engine, name, path, 1, WEFT_ADAPTER_LAZY | WEFT_ADAPTER_DISCREET, err);
+    return st == WEFT_EXISTS ? WEFT_OK : st; /* another request was first */
+}
+
+/* Requests that run keep theirs. */
+static void unload(weft_server *s, const char *lineage)
+{
+    enum { PAGE = 8 };
+    weft_engine *engine = s->models.first->engine;
+    weft_engine_adapter page[PAGE];
+    const size_t n_name = strlen(lineage);
+    int32_t n, first = 0;
+    do {
+        n = weft_engine_adapters(engine, first, page, PAGE);
+        for (int32_t i = 0; i < n && i < PAGE; i++)
+            if (!strncmp(page[i].name, lineage, n_name) && page[i].name[n_name] == '@')
+                weft_engine_adapter_remove(engine, page[i].name, NULL);
+        if (n > PAGE) first = page[PAGE - 1].index + 1;
+    } while (n > PAGE);
+}
+
+weft_status weft__server_learned_forget(weft_server *s, const char *tenant, weft__learn_totals *had, weft_error *err)
+{
+    char lineage[WEFT__VERSION_NAME];
+    if (!s->teacher) return weft__learn_forget(s->learn, tenant, had, err);
+    const int has = weft__teach_store_name(s->teacher, tenant, lineage);
+    weft_status st = weft__teach_store_forget(s->teacher, tenant, had, err);
+    if (has) unload(s, lineage);
+    return st;
+}
+
+/* ---- what is told of them ---- */
+
+void weft__server_learned_put_model(const weft__server_model *m, const char *tenant, const char *name,
+                                    weft__strbuf *out)
+{
+    char full[WEFT__API_ADAPTER_NAME], own[WEFT__VERSION_NAME], shown[160];
+    weft_engine_adapter a = {.size = sizeof a};
+    int64_t version = 0;
+    weft__teach_store *t = teacher_of(m);
+    if (!t || (name ? weft__server_learned_named(m, tenant, name, full) < 1 || !*full
+                    : !weft__teach_store_current(t, tenant, full)))
+        return;
+    weft__version_read_name(full, own, &version);
+    snprintf(shown, sizeof shown, "%.120s@%" PRId64, m->name, version);
+    const int there = !weft_engine_adapter_find(m->engine, full, &a, NULL) && a.known;
+    weft__api_put_learned_model(out, name ? name : shown, m->name, m->server->began, version, there ? a.id : "");
+}
+
+static void put_result(weft__strbuf *out, const char *result, int64_t n)
+{
+    weft__strbuf_printf(out, "weft_learn_versions_total{result=\"%s\"} %" PRId64 "\n", result, n);
+}
+
+void weft__server_learned_put_metrics(const weft_server *s, weft__strbuf *out)
+{
+    weft__teach_loop_stats stats;
+    if (!s->teacher) return;
+    weft__teach_store_get_stats(s->teacher, &stats);
+    weft__strbuf_puts(out,
+                      "# HELP weft_learn_versions_total What became of versions: published, refused by the gate for "
+                      "a reason, failed, or gone back from.\n# TYPE weft_learn_versions_total counter\n");
+    put_result(out, "published", stats.by_reason[WEFT__GATE_PASSED]);
+    for (int i = WEFT__GATE_PASSED + 1; i < WEFT__GATE_REASONS; i++)
+        put_result(out, weft__gate_reason_name((weft__gate_reason)i), stats.by_reason[i]);
+    put_result(out, "failed", stats.n_failed);
+    put_result(out, "rolled_back", stats.n_rolled_back);
+    weft__strbuf_printf(out,
+                        "# HELP weft_learn_corrections_waiting Corrections that wait to be learned, with the one in "
+                        "work.\n# TYPE weft_learn_corrections_waiting gauge\nweft_learn_corrections_waiting %" PRId64
+                        "\n# HELP weft_learn_corrections_left_total Corrections of answers that another model gave: "
+                        "nothing is learned of them.\n# TYPE weft_learn_corrections_left_total counter\n"
+                        "weft_learn_corrections_left_total %" PRId64
+                        "\n# HELP weft_learn_seconds_total Time of learning, its rests included.\n"
+                        "# TYPE weft_learn_seconds_total counter\nweft_learn_seconds_total %.3f\n",
+                        stats.n_waiting, weft__teach_store_n_others(s->teacher), stats.seconds);
+}

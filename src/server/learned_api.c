@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/* learned_api.c: what was learned, over HTTP (learned.h): its history, going back, learning anew. Workers, which wait for
+ * the store. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "learn/teach_store.h"
+#include "server/learn.h"
+#include "server/learned.h"
+
+enum { VERSIONS_SHOWN = 100 };
+
+static int is_teaching(const weft_server *s, weft__api_error *error)
+{
+    return s->teacher || weft__api_error_set(error, 501, NULL,
+                                             "this server does not learn by itself; weft serve MODEL --learn DIR "
+                                             "--learn-share S does");
+}
+
+/* ---- the history ---- */
+
+/* The newest, each as it is told: of those that were read the last VERSIONS_SHOWN. */
+typedef struct learned_history {
+    weft__strbuf row[VERSIONS_SHOWN];
+    size_t n;
+} learned_history;
+
+/* Of {"reason":"kl","kl":0.03}; without the second it was not measured. */
+static void put_report(weft__strbuf *out, const char *report)
+{
+    weft__json *root = NULL;
+    const char *reason = "";
+    size_t n = 0;
+    double kl;
+    if (report && *report && !weft__json_parse(report, strlen(report), &root, NULL))
+        weft__json_string(weft__json_get(root, "reason"), &reason, &n);
+    weft__strbuf_puts(out, ",\"reason\":");
+    weft__json_write_string(out, reason, n);
+    if (weft__json_double(weft__json_get(root, "kl"), &kl)) {
+        weft__strbuf_puts(out, ",\"kl\":");
+        weft__json_write_double(out, kl);
+    }
+    weft__json_free(&root);
+}
+
+static int add_version(void *arg, const weft__learn_version *v)
+{
+    learned_history *h = arg;
+    weft__strbuf *out = &h->row[h->n++ % VERSIONS_SHOWN];
+    weft__version_what what;
+    if (!weft__version_what_of(v->what, &what)) { /* others' business */
+        h->n--;
+        return 0;
+    }
+    out->len = 0;
+    weft__strbuf_printf(out, "{\"version\":%" PRId64 ",\"what\":\"%s\",\"parent\":%s,\"content\":", v->version,
+                        what == WEFT__VERSION_ROLLED_BACK ? "rolled_back" : weft__version_what_name(what),
+                        *v->parent ? v->parent : "0");
+    weft__json_write_string(out, v->content, strlen(v->content));
+    put_report(out, v->report);
+    weft__strbuf_printf(out, ",\"first_event\":%" PRId64 ",\"last_event\":%" PRId64 ",\"time_ms\":%" PRId64 "}",
+                        v->first_event, v->last_event, v->time_ms);
+    return out->failed;
+}
+
+static weft_status put_history(weft_server *s, const char *tenant, weft__strbuf *out, weft_error *err)
+{
+    learned_history *h = weft__alloc_zero(1, sizeof *h);
+    if (!h) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the history");
+    weft_status st = weft__learn_versions(s->learn, tenant, NULL, add_version, h, err);
+    const size_t n = h->n < VERSIONS_SHOWN ? h->n : VERSIONS_SHOWN;
+    for (size_t i = 0; i < n; i++) {
+        const weft__strbuf *row = &h->row[(h->n - 1 - i) % VERSIONS_SHOWN];
+        if (i) weft__strbuf_putc(out, ',');
+        weft__strbuf_put(out, row->data, row->len);
+        out->failed |= row->failed;
+    }
+    for (size_t i = 0; i < VERSIONS_SHOWN; i++) weft__strbuf_free(&h->row[i]);
+    weft__free(h);
+    return st;
+}
+
+/* The current version's number; 0: the base. */
+static int64_t current_of(weft_server *s, const char *tenant)
+{
+    char full[WEFT__VERSION_FULL_NAME], name[WEFT__VERSION_NAME];
+    int64_t version = 0;
+    if (weft__teach_store_current(s->teacher, tenant, full)) weft__version_read_name(full, name, &version);
+    return version;
+}
+
+static int put_learning(weft_server *s, const char *tenant, weft__strbuf *out, weft__api_error *error)
+{
+    char name[WEFT__VERSION_NAME];
+    weft__learn_totals n = {0};
+    weft_error err = {0};
+    weft__teach_store_name(s->teacher, tenant, name);
+    weft__strbuf_printf(out,
+                        "{\"object\":\"learning\",\"on\":true,\"name\":\"%s\",\"current\":%" PRId64
+                        ",\"waiting\":%d,\"versions\":[",
+                        name, current_of(s, tenant), weft__teach_store_waiting(s->teacher, tenant));
+    weft_status st = put_history(s, tenant, out, &err);
+    if (!st && (st = weft__learn_count(s->learn, tenant, &n, &err)) == WEFT_NOT_FOUND) st = WEFT_OK;
+    weft__strbuf_printf(out,
+                        "],\"counts\":{\"answers\":%" PRId64 ",\"events\":%" PRId64 ",\"memories\":%" PRId64
+                        ",\"versions\":%" PRId64 "}}",
+                        n.n_answers, n.n_events, n.n_memories, n.n_versions);
+    return weft__server_learn_fault(st, &err, NULL, error);
+}
+
+void weft__server_learned_show(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+{
+    weft__strbuf out = {0};
+    weft__api_error error = {0};
+    char tenant[64];
+    if (is_teaching(s, &error) &&
+        weft__server_learn_whose(s, who, weft__http_query(r, "user"), weft__http_query(r, "tenant"), tenant, &error) &&
+        weft__server_disk_enter(s, r, NULL, &error)) {
+        put_learning(s, tenant, &out, &error);
+        weft__server_disk_leave(s, r);
+    }
+    weft__server_reply_end(r, &out, &error);
+}
+
+/* ---- what people decide ---- */
+
+/* The body, an object or nothing, and of whom it speaks. 0: refused; *root is to be freed in any case. */
+static int read_body(weft_server *s, weft__http_request *r, const weft__server_caller *who, weft__json **root,
+                     char tenant[64], weft__api_error *error)
+{
+    size_t n;
+    const char *body = weft__http_body(r, &n);
+    *root = NULL;
+    return is_teaching(s, error) && (!n || weft__api_body_parse(body, n, root, error)) &&
+           weft__server_learn_whose(s, who, weft__server_learn_member(*root, "user"),
+                                    weft__server_learn_member(*root, "tenant"), tenant, error);
+}
+
+/* -1 where nothing is said of it. */
+static int read_to(const weft__json *root, int64_t *to, weft__api_error *error)
+{
+    const weft__json *v = weft__json_get(root, "to");
+    *to = -1;
+    if (!v || weft__json_kind_of(v) == WEFT__JSON_NULL) return 1;
+    return (weft__json_int(v, to) && *to >= 0) ||
+           weft__api_error_set(error, 400, "to", "'to' must be the number of a version, or 0 for the base alone");
+}
+
+void weft__server_learned_roll_back(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+{
+    weft__strbuf out = {0};
+    weft__api_error error = {0};
+    weft__json *root;
+    weft_error err = {0};
+    char tenant[64], name[WEFT__VERSION_NAME];
+    int64_t to, now = 0;
+    if (read_body(s, r, who, &root, tenant, &error) && read_to(root, &to, &error) &&
+        weft__server_disk_enter(s, r, NULL, &error)) {
+        const weft_status st = weft__teach_store_roll_back(s->teacher, tenant, to, &now, &err);
+        weft__server_learn_fault(st, &err, st == WEFT_NOT_FOUND && to >= 0 ? "to" : NULL, &error);
+        weft__server_disk_leave(s, r);
+        weft__teach_store_name(s->teacher, tenant, name);
+        weft__strbuf_printf(&out, "{\"object\":\"learning.rollback\",\"name\":\"%s\",\"current\":%" PRId64 "}", name,
+                            now);
+    }
+    weft__json_free(&root);
+    weft__server_reply_end(r, &out, &error);
+}
+
+void weft__server_learned_consolidate(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+{
+    weft__strbuf out = {0};
+    weft__api_error error = {0};
+    weft__json *root;
+    weft_error err = {0};
+    char tenant[64];
+    const int ok =
+        read_body(s, r, who, &root, tenant, &error) &&
+        weft__server_learn_fault(weft__teach_store_consolidate(s->teacher, tenant, &err), &err, NULL, &error);
+    weft__json_free(&root);
+    if (!ok) {
+        weft__server_reply_end(r, &out, &error);
+        return;
+    }
+    weft__strbuf_printf(&out, "{\"object\":\"learning.consolidate\",\"waiting\":%d}",
+                        weft__teach_store_waiting(s->teacher, tenant));
+    weft__server_reply_json(r, 202, &out);
+    weft__http_release(r);
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/* fake_teach.c: a double of what learning computes, for tests of the server, which has the loop and the store as they
+ * are. An adapter is an empty file, and its content id follows from all that it was made of. A correction that says
+ * [reject REASON] is refused by the gate for that, and one that says [fail] cannot be learned. While the file of
+ * WEFT_FAKE_TEACH is there, learning goes on, asking whether it is to be given up. A token is a byte. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "fake_model.h"
+#include "learn/teach.h"
+#include "learn/teach_store.h"
+
+enum { EOS = 257 };
+
+/* ---- the tokenizer ---- */
+
+weft_status weft__tok_encode(const weft__tok *tok, const char *text, size_t n, unsigned flags, weft__tok_ids *out,
+                             weft_error *err)
+{
+    (void)tok, (void)flags;
+    if (!weft__grow(&out->data, &out->capacity, out->n + n, sizeof *out->data))
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for tokens");
+    for (size_t i = 0; i < n; i++) out->data[out->n++] = (unsigned char)text[i];
+    return WEFT_OK;
+}
+
+void weft__tok_ids_free(weft__tok_ids *ids)
+{
+    weft__free(ids->data);
+    *ids = (weft__tok_ids){0};
+}
+
+int32_t weft__tok_n(const weft__tok *tok)
+{
+    (void)tok;
+    return FAKE_VOCAB;
+}
+
+int weft__tok_is_end(const weft__tok *tok, int32_t id)
+{
+    (void)tok;
+    return id == EOS;
+}
+
+int32_t weft__tok_id_of_role(const weft__tok *tok, weft__tok_role role)
+{
+    (void)tok;
+    return role == WEFT__TOK_ROLE_EOS ? EOS : -1;
+}
+
+/* ---- adapters ---- */
+
+static weft__adapt *const PARENT = (weft__adapt *)16;
+
+weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, uint64_t max_bytes, weft__adapt **out,
+                             weft_error *err)
+{
+    (void)names, (void)max_bytes;
+    *out = access(path, R_OK) ? NULL : PARENT;
+    return *out ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "%s: there is no such file", path);
+}
+
+void weft__adapt_close(weft__adapt **a)
+{
+    *a = NULL;
+}
+
+/* ---- learning ---- */
+
+void weft__teach_options_default(weft__teach_options *o)
+{
+    *o = (weft__teach_options){.n_threads = 1};
+}
+
+static void add_text(weft__hash_state *h, const weft__teach_text *x)
+{
+    weft__hash_add(h, &x->n, sizeof x->n);
+    weft__hash_add(h, &x->n_prompt, sizeof x->n_prompt);
+    weft__hash_add(h, x->ids, (size_t)x->n * sizeof *x->ids);
+}
+
+static weft__adapt_id id_of(const weft__teach_task *task)
+{
+    weft__hash_state h;
+    weft__hash_begin(&h);
+    const int has_parent = task->parent != NULL;
+    weft__hash_add(&h, &has_parent, sizeof has_parent);
+    for (int32_t i = 0; i < task->n_events; i++) add_text(&h, &task->events[i].correction);
+    for (int32_t i = 0; i < task->n_replay; i++) add_text(&h, &task->replay[i]);
+    for (int32_t i = 0; i < task->n_neighbours; i++) add_text(&h, &task->neighbours[i]);
+    const uint64_t word = weft__hash_end(&h);
+    return (weft__adapt_id){{word, ~word}};
+}
+
+/* The answer as text; what is beyond a byte is left out. */
+static void text_of(const weft__teach_text *x, char *out, size_t room)
+{
+    size_t n = 0;
+    for (int32_t i = x->n_prompt; i < x->n && n + 1 < room; i++)
+        if (x->ids[i] < 256) out[n++] = (char)x->ids[i];
+    out[n] = 0;
+}
+
+static void judge(const char *text, weft__gate_report *gate)
+{
+    const char *order = strstr(text, "[reject ");
+    gate->passed = !order;
+    gate->kl = 0.004;
+    for (int i = 1; order && i < WEFT__GATE_REASONS; i++) {
+        const char *name = weft__gate_reason_name((weft__gate_reason)i);
+        if (!strncmp(order + strlen("[reject "), name, strlen(name))) gate->reason = (weft__gate_reason)i;
+    }
+}
+
+weft_status weft__teach(const weft__teach_task *task, const weft__teach_options *o, weft__teach_report *out,
+                        weft_error *err)
+{
+    const char *hold = getenv("WEFT_FAKE_TEACH");
+    char text[512];
+    *out = (weft__teach_report){.n_attempts = 1};
+    do {
+        if (o->stop && o->stop(o->stop_arg)) return weft_fail(err, WEFT_CANCELLED, "it was given up");
+        if (hold) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    } while (hold && !access(hold, F_OK));
+    text_of(&task->events[0].correction, text, sizeof text);
+    if (strstr(text, "[fail]")) return weft_fail(err, WEFT_IO, "it could not be learned");
+    judge(text, &out->gate);
+    out->id = id_of(task);
+    if (!out->gate.passed) return WEFT_OK;
+    FILE *f = fopen(task->path, "wb");
+    if (!f) return weft_fail(err, WEFT_IO, "%s: it cannot be written", task->path);
+    fclose(f);
+    return WEFT_OK;
+}
+
+weft_status weft__teach_store_of_model(const weft_model *model, weft__teach_store_params *params, weft_error *err)
+{
+    (void)model, (void)err;
+    params->loop.base = (const weft__source *)16;
+    params->loop.tok = (const weft__tok *)16;
+    return WEFT_OK;
+}

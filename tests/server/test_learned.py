@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims about a server that learns by itself (--learn-share) over a scripted model, with the loop and the store as they are: what a version
+is called and who may use it, that requests keep theirs, going back, forgetting, and what another process knows of it.
+
+usage: test_learned.py build/fake_server"""
+import json
+import os
+import random
+import re
+import signal
+import tempfile
+import threading
+import time
+import unittest
+
+from servers import CHAT, FAKE, LLAMA, TEXT, Server, of_one_thread, user, wait_until
+
+KEYS = {"ada": "ada-secret-key", "bob": "bob-secret-key", "eve": "eve-secret-key"}
+ADMIN = {"Authorization": "Bearer root-secret-key"}
+
+
+def as_(who):
+    return {"Authorization": "Bearer " + KEYS[who]}
+
+
+class Learned(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        self.addCleanup(self.folder.cleanup)
+        self.dir = os.path.join(self.folder.name, "learned")
+        self.hold = os.path.join(self.folder.name, "hold")
+        self.servers = []
+        self.addCleanup(self.end)
+
+    def end(self):
+        if os.path.exists(self.hold):
+            os.remove(self.hold)
+        for s in self.servers:
+            if s.process.poll() is None:
+                s.kill()
+
+    def serve(self, *more, keys=True, share="0.5"):
+        command = FAKE + ["--learn", self.dir, "--log-sync", "1", "--learn-share", share]
+        for k in KEYS.values() if keys else ():
+            command += ["--api-key", k]
+        command += ["--admin-key", "root-secret-key"] if keys else []
+        self.servers.append(Server(command + list(more), env={**os.environ, "WEFT_FAKE_TEACH": self.hold}))
+        return self.servers[-1]
+
+    def stop(self, s):
+        status, err = s.stop()
+        self.assertEqual(status, 0, err)
+        return err
+
+    def holding(self):
+        open(self.hold, "w").close()
+
+    def ask(self, s, text="[adapters]", who="ada", path=TEXT, status=200, **more):
+        body = {"messages": user(text)} if path == CHAT else {"prompt": text}
+        a = s.post(path, {"max_tokens": 200, **body, **more}, headers=as_(who) if who else None)
+        self.assertEqual(a.status, status, a.body)
+        return a.json
+
+    def used(self, s, who="ada", **more):
+        return self.ask(s, who=who, **more)["choices"][0]["text"].replace("=nan;", "")
+
+    def tell(self, s, text, who="ada", **more):
+        """A correction of an answer of one's own; its number."""
+        a = self.ask(s, "Who is it?", who, model="fake", **({"user": more["user"]} if more else {}))
+        told = s.post("/v1/feedback", {"request_id": a["id"], "correction": text, **more}, headers=as_(who) if who else None)
+        self.assertEqual(told.status, 200, told.body)
+        return told.json["id"]
+
+    def show(self, s, who="ada", query=""):
+        a = s.get("/v1/learn" + query, headers=as_(who) if who else None)
+        self.assertEqual(a.status, 200, a.body)
+        return a.json
+
+    def learn(self, s, text, who="ada", **more):
+        """A correction that has become a version, or was refused: the row."""
+        event, query = self.tell(s, text, who, **more), f"?user={more['user']}" if more else ""
+        self.assertTrue(wait_until(lambda: any(v["last_event"] == event for v in self.show(s, who, query)["versions"])))
+        return next(v for v in self.show(s, who, query)["versions"] if v["last_event"] == event)
+
+    def metric(self, s, line):
+        found = re.search(r"^weft_learn_%s (\S+)$" % re.escape(line), s.get("/metrics", headers=ADMIN).body.decode(), re.M)
+        return found and float(found[1])
+
+    def test_a_correction_becomes_a_version_that_answers(self):
+        s = self.serve()
+        self.assertEqual(self.used(s), "-")
+        empty = self.show(s)
+        self.assertEqual((empty["object"], empty["on"], empty["current"], empty["waiting"], empty["versions"]), ("learning", True, 0, 0, []))
+        first = self.learn(s, "Mira.")
+        self.assertEqual((first["version"], first["what"], first["parent"], first["reason"]), (1, "published", 0, ""))
+        self.assertRegex(first["content"], "^[0-9a-f]{32}$")
+        self.assertLess(abs(first["time_ms"] / 1000 - time.time()), 3600)
+        shown = self.show(s)
+        name = shown["name"]
+        self.assertRegex(name, r"^learned-\d+$")
+        self.assertEqual((shown["current"], shown["counts"]["events"], shown["counts"]["versions"]), (1, 1, 1))
+        second = self.learn(s, "Mira Bell.")
+        self.assertEqual((second["version"], second["parent"]), (2, 1))
+        self.assertNotEqual(first["content"], second["content"])
+        for path in (TEXT, CHAT, LLAMA):
+            for named in ({}, {"model": "fake"}):
+                a = self.ask(s, path=path, **named)
+                self.assertEqual(a["model"], "fake@2")
+                self.assertIn(name + "@2", json.dumps(a))
+            for model, version in (("fake@1", 1), ("fake@2", 2), (name + "@1", 1)):
+                a = self.ask(s, path=path, model=model)
+                self.assertEqual(a["model"], model)
+                self.assertIn(f"{name}@{version}=", json.dumps(a))
+            a = self.ask(s, path=path, model="fake@0")
+            self.assertEqual(a["model"], "fake@0")
+            self.assertNotIn("@1", json.dumps(a))
+        chunks = s.post(CHAT, {"messages": user("[say Hi!]"), "stream": True}, headers=as_("ada")).events
+        self.assertEqual({c["model"] for c in chunks if c != "[DONE]"}, {"fake@2"})
+        told = s.post("/v1/feedback", {"request_id": chunks[0]["id"], "thumb": "up"}, headers=as_("ada")).json
+        self.assertEqual((told["adapter"], told["version"]), (name + "@2", 2))
+        for model in ("fake@3", name + "@3", name + "@01", "fake@", "fake@x", "nope@1", "learned-99@1", "fake@1@1", name):
+            self.assertEqual(self.ask(s, model=model, status=404)["error"]["code"], "model_not_found", model)
+        models = {m["id"]: m for m in s.get("/v1/models", headers=as_("ada")).json["data"]}
+        self.assertEqual(sorted(models), ["fake", "fake@2"])
+        self.assertEqual((models["fake@2"]["learned"], models["fake@2"]["version"], models["fake@2"]["parent"]), (True, 2, "fake"))
+        self.assertEqual(s.get("/v1/models/fake@1", headers=as_("ada")).json["version"], 1)
+        self.assertEqual(s.get("/v1/models/fake@9", headers=as_("ada")).status, 404)
+        self.assertEqual(self.metric(s, 'versions_total{result="published"}'), 2)
+        self.assertEqual(self.metric(s, "corrections_waiting"), 0)
+        metrics = s.get("/metrics", headers=as_("ada")).body.decode()
+        self.assertIn('adapter="(learned)"', metrics)
+        self.assertNotIn("learned-", metrics)
+        s.post("/v1/embeddings", {"input": "x"}, headers=as_("ada"))
+        self.stop(s)
+
+    def test_what_a_request_asks_for_goes_before_what_was_learned(self):
+        file = os.path.join(self.folder.name, "mine.gguf")
+        open(file, "w").close()
+        s = self.serve("--adapter", file)
+        self.learn(s, "Mira.")
+        name = self.show(s)["name"] + "@1"
+        self.assertEqual(self.used(s, model="mine"), "mine")
+        self.assertEqual(self.used(s, lora=[{"id": 0, "scale": 0.5}]), "mine=0.5;")
+        self.assertEqual(self.used(s, lora=[]), "-")
+        listed = {a["name"]: a for a in s.get("/lora-adapters", headers=as_("ada")).json}
+        self.assertEqual(sorted(listed), [name, "mine"])
+        self.assertEqual(self.used(s, lora=[{"id": listed[name]["id"], "scale": 1}]), name + "=1;")
+        self.assertEqual(s.post("/lora-adapters", [{"id": listed[name]["id"], "scale": 1}], headers=ADMIN).status, 400)  # for all?
+        s.post("/lora-adapters", [{"id": 0, "scale": 0.25}], headers=ADMIN)
+        self.assertEqual((self.used(s), self.used(s, model="fake")), ("mine=0.25;", name))  # set for those that name no model
+        self.stop(s)
+
+    def test_versions_are_nobody_elses(self):
+        """Whoever asks for whose version, in whatever way: it is not there, and no answer, list or message tells that it is."""
+        inside = os.path.join(self.folder.name, "inside")
+        os.mkdir(inside)
+        open(os.path.join(inside, "a.gguf"), "w").close()
+        s, rng = self.serve("--adapter-dir", inside), random.Random(int(os.environ.get("WEFT_SEED", "50")))
+        names, told = {}, {}
+        for who in ("ada", "bob"):
+            told[who] = self.learn(s, who + " says so", who)["content"]
+            names[who] = self.show(s, who)["name"]
+        ids = {a["name"]: a["id"] for a in s.get("/lora-adapters", headers=ADMIN).json}
+        self.assertEqual(sorted(ids), sorted(n + "@1" for n in names.values()))
+        self.assertNotEqual(told["ada"], told["bob"])
+        for _ in range(80):
+            owner, other = rng.sample(sorted(KEYS), 2)
+            if owner == "eve":
+                self.assertEqual((self.show(s, "eve")["versions"], self.used(s, "eve")), ([], "-"))
+                continue
+            full = f"{names[owner]}@{rng.randrange(3)}"
+            path = rng.choice((TEXT, CHAT, LLAMA))
+            if rng.random() < 0.4:
+                a = self.ask(s, who=other, path=path, model=rng.choice((full, "fake:" + full)), status=404)
+                self.assertNotIn(names[owner], json.dumps(a).replace(full, ""))
+            elif rng.random() < 0.5:
+                a = self.ask(s, who=other, path=path, lora=[{"id": ids[names[owner] + "@1"], "scale": 1}], status=400)
+                self.assertIn("which no adapter has", a["error"]["message"])
+            else:
+                way = rng.choice(("/v1/models", "/v1/models/" + full, "/lora-adapters", "/v1/learn", "/metrics", "?tenant"))
+                a = s.get("/v1/learn?tenant=key-x" if way == "?tenant" else way, headers=as_(other))
+                self.assertEqual(a.status, 404 if full in way else 403 if way == "?tenant" else 200)
+                self.assertNotIn(names[owner], a.body.decode().replace(full, "") if full in way else a.body.decode())
+                self.assertNotIn(told[owner], a.body.decode())
+            self.assertIn(self.used(s, owner), (names[owner] + "@1",))
+            self.assertEqual(self.used(s, other), "-" if other == "eve" else names[other] + "@1")
+        for call, body in (("/v1/unload_lora_adapter", {"lora_name": names["ada"] + "@1"}),):
+            for headers in (as_("ada"), as_("bob"), ADMIN):
+                self.assertEqual(s.post(call, body, headers=headers).status, 404)
+        for lora_name in ("x@1", names["ada"] + "@9"):
+            a = s.post("/v1/load_lora_adapter", {"lora_name": lora_name, "lora_path": "a.gguf"}, headers=as_("ada"))
+            self.assertEqual((a.status, a.json["error"]["param"]), (400, "lora_name"))
+        self.assertEqual(s.post("/v1/learn/rollback", {"tenant": "key-x"}, headers=as_("ada")).status, 403)
+        self.stop(s)
+
+    def test_without_keys_requests_name_themselves(self):
+        s = self.serve(keys=False)
+        self.learn(s, "One", None, user="ada")
+        name = self.show(s, None, "?user=ada")["name"]
+        self.assertEqual(self.used(s, None, user="ada"), name + "@1")
+        self.assertEqual(self.used(s, None, user="ada", model="fake@1"), name + "@1")
+        self.assertEqual((self.used(s, None, user="bob"), self.used(s, None)), ("-", "-"))
+        for who in ({"user": "bob"}, {}):
+            for model in (name + "@1", "fake@1"):
+                self.ask(s, who=None, model=model, status=404, **who)
+        self.assertEqual(s.get("/lora-adapters").json, [])
+        self.assertEqual([m["id"] for m in s.get("/v1/models?user=ada").json["data"]], ["fake", "fake@1"])
+        self.assertEqual([m["id"] for m in s.get("/v1/models").json["data"]], ["fake"])
+        self.assertEqual(s.post("/v1/learn/rollback", {"user": "ada"}).json, {"object": "learning.rollback", "name": name, "current": 0})
+        self.assertEqual(self.used(s, None, user="ada"), "-")
+        self.stop(s)
+
+    def test_the_gate_refuses_and_says_why(self):
+        s = self.serve()
+        self.learn(s, "Mira.")
+        refused = self.learn(s, "[reject kl]")
+        self.assertEqual((refused["version"], refused["what"], refused["reason"], refused["content"]), (2, "rejected", "kl", ""))
+        self.assertEqual(self.show(s)["current"], 1)
+        self.ask(s, model="fake@2", status=404)
+        self.tell(s, "[fail]")
+        self.assertTrue(wait_until(lambda: self.metric(s, 'versions_total{result="failed"}') == 1))
+        self.assertEqual(self.metric(s, 'versions_total{result="kl"}'), 1)
+        self.assertEqual(self.metric(s, 'versions_total{result="norm"}'), 0)
+        self.assertEqual(self.learn(s, "Mira Bell.")["version"], 3)
+        self.assertIn("@2 was refused by the gate: kl", self.stop(s))
+
+    def test_going_back(self):
+        s = self.serve()
+        said = s.post("/v1/learn/rollback", {}, headers=as_("ada"))
+        self.assertEqual(said.status, 404)
+        for text in ("One", "Two", "Three"):
+            self.learn(s, text)
+        name = self.show(s)["name"]
+
+        def back(status=200, **body):
+            a = s.post("/v1/learn/rollback", body, headers=as_("ada"))
+            self.assertEqual(a.status, status, a.body)
+            return a.json.get("current")
+        self.assertEqual((back(), self.used(s)), (2, name + "@2"))
+        self.assertEqual((back(to=3), self.used(s)), (3, name + "@3"))
+        self.assertEqual((back(to=1), self.used(s)), (1, name + "@1"))
+        self.assertEqual((back(to=0), self.used(s)), (0, "-"))
+        self.assertEqual(s.get("/v1/models", headers=as_("ada")).json["data"][-1]["id"], "fake")
+        for bad in (-1, "1", 1.5, True):
+            back(400, to=bad)
+        back(404, to=9)
+        back(409)  # the base is before nothing
+        self.assertEqual(self.ask(s, model="fake@3")["model"], "fake@3")
+        self.assertEqual(self.learn(s, "Four")["parent"], 0)
+        self.assertEqual([v["what"] for v in self.show(s)["versions"]][:5], ["published"] + 4 * ["rolled_back"])
+        self.assertEqual(self.metric(s, 'versions_total{result="rolled_back"}'), 4)
+        root = {"tenant": self.tenant_of(s, "ada"), "to": 2}
+        self.assertEqual(s.post("/v1/learn/rollback", root, headers=ADMIN).json["current"], 2)
+        self.stop(s)
+
+    def tenant_of(self, s, who):
+        import hashlib
+        return "key-" + hashlib.sha256(KEYS[who].encode()).hexdigest()[:12]
+
+    def test_a_request_keeps_the_version_that_it_began_with(self):
+        s = self.serve()
+        self.learn(s, "One")
+        name, answers = self.show(s)["name"], []
+        asking = threading.Thread(target=lambda: answers.append(self.ask(s, "[adapters][delay 100]")))
+        asking.start()
+        self.assertTrue(wait_until(lambda: "weft_running 1" in s.get("/metrics", headers=ADMIN).body.decode()))
+        self.assertEqual(self.learn(s, "Two")["version"], 2)
+        self.assertEqual(self.used(s), name + "@2")
+        self.assertFalse(answers)
+        asking.join()
+        self.assertEqual((answers[0]["model"], answers[0]["choices"][0]["text"]), ("fake@1", name + "@1=nan;"))
+        self.stop(s)
+
+    def test_what_waits_is_told_and_given_up(self):
+        """By forgetting its tenant, and by the server's end, at once; another process learns it then."""
+        s = self.serve()
+        self.holding()
+        self.tell(s, "One", "ada")
+        self.tell(s, "Two", "ada")
+        self.tell(s, "Three", "bob")
+        self.assertTrue(wait_until(lambda: (self.show(s)["waiting"], self.show(s, "bob")["waiting"]) == (2, 1)))
+        self.assertEqual(self.metric(s, "corrections_waiting"), 3)
+        self.assertEqual(self.used(s), "-")  # answers wait for nothing of it
+        self.assertEqual(s.post("/v1/learn/forget", {}, headers=as_("ada")).json["events"], 2)
+        self.assertEqual((self.show(s)["waiting"], self.show(s)["versions"], self.show(s, "bob")["waiting"]), (0, [], 1))
+        began = time.monotonic()
+        self.assertNotIn("learning failed", self.stop(s))
+        self.assertLess(time.monotonic() - began, 60)
+        os.remove(self.hold)
+        s = self.serve()
+        self.assertTrue(wait_until(lambda: self.show(s, "bob")["current"] == 1))
+        self.assertEqual(self.show(s)["versions"], [])
+        self.stop(s)
+
+    def test_forgetting_takes_versions_and_files(self):
+        s = self.serve()
+        self.learn(s, "One", "ada")
+        self.learn(s, "Two", "bob")
+        names = {who: self.show(s, who)["name"] for who in ("ada", "bob")}
+        had = s.post("/v1/learn/forget", {}, headers=as_("ada")).json
+        self.assertEqual((had["object"], had["versions"]), ("deletion", 1))
+        self.assertEqual((self.used(s), self.used(s, "bob")), ("-", names["bob"] + "@1"))
+        self.ask(s, model=names["ada"] + "@1", status=404)
+        self.assertEqual([a["name"] for a in s.get("/lora-adapters", headers=ADMIN).json], [names["bob"] + "@1"])
+        files = [f for _, _, fs in os.walk(os.path.join(self.dir, "tenants")) for f in fs]
+        self.assertEqual(files, [names["bob"] + "@1.gguf"])
+        again = self.learn(s, "Three", "ada")  # from nothing, and under another name
+        self.assertEqual((again["version"], again["parent"]), (1, 0))
+        self.assertNotEqual(self.show(s)["name"], names["ada"])
+        self.assertEqual(self.used(s), self.show(s)["name"] + "@1")
+        self.stop(s)
+
+    def test_learning_anew(self):
+        s = self.serve()
+        self.assertEqual(s.post("/v1/learn/consolidate", {}, headers=as_("ada")).status, 404)
+        self.learn(s, "One")
+        self.learn(s, "Two")
+        a = s.post("/v1/learn/consolidate", None, headers=as_("ada"))
+        self.assertEqual((a.status, a.json["object"]), (202, "learning.consolidate"))
+        self.assertTrue(wait_until(lambda: self.show(s)["current"] == 3))
+        last = self.show(s)["versions"][0]
+        self.assertEqual((last["parent"], last["last_event"] - last["first_event"]), (0, 1))
+        self.stop(s)
+
+    def test_another_process_knows_all_of_it(self):
+        """After a kill: the same history and the same version, which the engine gets when it is asked for."""
+        s = self.serve()
+        for text in ("One", "Two", "[reject kl]", "Three"):
+            self.learn(s, text)
+        self.learn(s, "Four", "bob")
+        s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada"))
+        before = {who: self.show(s, who) for who in ("ada", "bob")}
+        s.process.send_signal(signal.SIGKILL)
+        s.kill()
+        s = self.serve()
+        self.assertEqual({who: self.show(s, who) for who in ("ada", "bob")}, before)
+        self.assertEqual(s.get("/lora-adapters", headers=ADMIN).json, [])
+        name = before["ada"]["name"]
+        a = self.ask(s)
+        self.assertEqual((a["model"], a["choices"][0]["text"]), ("fake@2", name + "@2=nan;"))
+        self.assertEqual(self.used(s, model="fake@4"), name + "@4")
+        self.ask(s, model="fake@3", status=404)  # it was refused
+        self.assertEqual(self.learn(s, "Five")["parent"], 2)
+        self.stop(s)
+
+    @of_one_thread
+    def test_the_same_again_gives_the_same_contents(self):
+        contents = []
+        for turn in range(2):
+            self.dir = os.path.join(self.folder.name, f"learned-{turn}")
+            s = self.serve()
+            for text, who in (("One", "ada"), ("Two", "bob"), ("Three", "ada")) if turn else (("Two", "bob"), ("One", "ada"), ("Three", "ada")):
+                self.learn(s, text, who)
+            contents.append({who: [v["content"] for v in self.show(s, who)["versions"]] for who in ("ada", "bob")})
+            self.stop(s)
+        self.assertEqual(*contents)
+
+    def test_all_at_once(self):
+        """Corrections, questions, going back and forgetting of several callers together: everybody's answers are of their own versions."""
+        s, end = self.serve("--feedback-per-hour", "100000"), time.monotonic() + 1.5
+        faults, names = [], {who: set() for who in KEYS}
+
+        def work(who, seed):
+            rng = random.Random(seed)
+            while time.monotonic() < end:
+                way = rng.random()
+                if way < 0.4:
+                    a = s.post(TEXT, {"prompt": "[adapters]", "max_tokens": 200, "model": rng.choice(("fake", "fake@0"))}, headers=as_(who))
+                    if a.status != 200:
+                        faults.append((who, a.status, a.body))
+                    else:
+                        names[who].add(a.json["choices"][0]["text"].split("@")[0])
+                elif way < 0.7:
+                    a = s.post(TEXT, {"prompt": "Who?"}, headers=as_(who))
+                    s.post("/v1/feedback", {"request_id": a.json["id"], "correction": f"{who} {rng.random()}"}, headers=as_(who))
+                elif way < 0.9:
+                    s.post("/v1/learn/rollback", {}, headers=as_(who))
+                elif way < 0.97:
+                    s.get("/v1/learn", headers=as_(who))
+                else:
+                    s.post("/v1/learn/forget", {}, headers=as_(who))
+        threads = [threading.Thread(target=work, args=(who, 7 * i + k)) for i, who in enumerate(KEYS) for k in range(2)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(faults, [])
+        for who in KEYS:
+            for other in KEYS:
+                if who < other:
+                    self.assertLessEqual(names[who] & names[other], {"-"})
+        self.stop(s)
+
+    def test_without_it_nothing_is_learned(self):
+        self.servers.append(s := Server(FAKE + ["--learn", self.dir]))
+        for method, path in (("GET", "/v1/learn"), ("POST", "/v1/learn/rollback"), ("POST", "/v1/learn/consolidate")):
+            a = s.ask(method, path, None if method == "GET" else {})
+            self.assertEqual(a.status, 501)
+            self.assertIn("--learn-share", a.json["error"]["message"])
+        self.ask(s, who=None, model="fake@0", status=404)
+        self.assertNotIn("weft_learn_versions", s.get("/metrics").body.decode())
+        self.stop(s)
+
+    def test_what_cannot_be(self):
+        model = os.path.join(self.folder.name, "m.gguf")
+        open(model, "w").close()
+        for options, words in ((["--learn-share", "0.5"], "learn_dir"), (["--learn", self.dir, "--learn-share", "1.5"], "from 0 to 1"),
+                               (["--learn", self.dir, "--learn-share", "0.5", "--without-model", "1", "--model", "m=" + model], "own model")):
+            with self.assertRaisesRegex(RuntimeError, words):
+                Server(FAKE + options)
+
+    def test_answers_are_what_the_document_says(self):
+        import test_server
+        with open(os.path.join(test_server.ROOT, "docs", "openapi.json")) as f:
+            document = json.load(f)
+        s = self.serve()
+        self.learn(s, "One")
+        self.learn(s, "[reject kl]")
+        for method, path, body in (("get", "/v1/learn", None), ("post", "/v1/learn/rollback", {}), ("post", "/v1/learn/rollback", {"to": 7}),
+                                   ("post", "/v1/learn/consolidate", {}), ("get", "/v1/learn", None), ("post", "/v1/learn/forget", {}),
+                                   ("get", "/v1/models", None)):
+            a = s.ask(method.upper(), path, body, headers=as_("ada"))
+            told = document["paths"][path][method]["responses"]
+            told = told.get(str(a.status), told["default"])["content"]["application/json"]["schema"]
+            self.assertEqual(test_server.mismatch(document["components"]["schemas"], told, a.json), "", (path, a.body))
+        self.stop(s)
+
+
+if __name__ == "__main__":
+    unittest.main()
