@@ -39,6 +39,9 @@ export function toolsOf(s) {
     return tools.map((t) => (t && t.type === "function" ? t : {type: "function", function: t}));
 }
 
+// NAME@7: version 7 of what the caller has taught the model.
+export const isVersion = (name) => /@\d+$/.test(name);
+
 // What can be asked by itself: models, and presets over one that this key does not see.
 export function basesOf(models) {
     const ids = new Set(models.map((m) => m.id));
@@ -110,7 +113,7 @@ function take(node, event, times) {
         times.events++;
     }
     if (choice.finish_reason) node.finish = choice.finish_reason;
-    if (event.model) node.model ||= event.model;
+    if (event.model && (!node.model || isVersion(event.model))) node.model = event.model;
 }
 
 function measure(node, times) {

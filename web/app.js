@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // app.js: puts the page together: views, models, key, theme, and what happens when the server goes away.
 import {getJson, key, watch} from "./api.js";
-import {basesOf} from "./answer.js";
+import {basesOf, isVersion} from "./answer.js";
 import {Chat, composer} from "./chat.js";
 import {el, icon, iconButton, say} from "./dom.js";
 import {LearningView} from "./learning.js";
@@ -296,7 +296,8 @@ function begin() {
         },
         notice,
         learns,
-        answered: async (name) => { // so that model is there to be asked about
+        answered: async (name, by) => { // so that model is there to be asked about
+            if (isVersion(by) && !models.some((m) => m.id === by)) loadModels();
             if (props) return;
             props = await getJson(name ? `props?model=${encodeURIComponent(name)}` : "props").catch(() => null);
             showEmpty();
@@ -313,7 +314,7 @@ function begin() {
         elsewhere: (id) => chat.reload(id),
     });
     server = new ServerView(at("server"), () => models, loadModels);
-    learning = new LearningView(at("learning"));
+    learning = new LearningView(at("learning"), loadModels);
     wire();
     showTheme();
     showSide(!isNarrow());

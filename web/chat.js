@@ -21,7 +21,7 @@ function lastSettings() {
 
 export class Chat {
     /* parts: {messages, empty}: elements; hooks: {models(), changed(conversation), title(text), busy(flag), notice(text),
-       learns(), answered(model)} */
+       learns(), answered(asked, by)} */
     constructor(parts, hooks) {
         this.parts = parts;
         this.hooks = hooks;
@@ -260,7 +260,7 @@ export class Chat {
         run(node, body, controller.signal, changed).finally(() => {
             this.running.delete(node.id);
             this.keep(c);
-            this.hooks.answered(body.model);
+            this.hooks.answered(body.model, node.model);
             if (c !== this.c) return;
             this.hooks.busy(this.isBusy());
             this.refreshAll();

@@ -7,7 +7,7 @@ import {el, say, textButton, tile} from "./dom.js";
 import {Memories} from "./memories.js";
 import {sure} from "./sure.js";
 
-const BUSY = 2000, QUIET = 15000; // ms between two looks: while something is learned, and else
+const BUSY = 1500, QUIET = 5000; // ms between two looks: while something is learned, and else
 const REASONS = {not_learned: "the correction did not come out", paraphrases: "it did not hold in other words", held_out: "earlier corrections would have been lost",
     neighbours: "other answers would have changed", facts: "what is known of the same thing would have changed",
     kl: "it would have spoken too differently from the base", norm: "it would have changed a matrix by too much", not_finite: "its numbers were not finite"};
@@ -24,8 +24,10 @@ export function fateOf(v) {
 }
 
 export class LearningView {
-    constructor(root) {
+    // changed(): another version answers
+    constructor(root, changed) {
         this.root = root;
+        this.changed = changed;
         this.on = null;
         this.answer = null;
         this.state = el("p", {class: "quiet", role: "status"});
@@ -111,6 +113,7 @@ export class LearningView {
         const state = JSON.stringify(answer);
         if (state === this.shown) return;
         const at = this.root.contains(document.activeElement) ? document.activeElement.dataset.do : "";
+        if (this.answer && answer && this.answer.current !== answer.current) this.changed();
         this.shown = state;
         this.answer = answer;
         this.figures.hidden = this.charts.hidden = this.heading.hidden = this.versions.hidden = !answer;

@@ -55,8 +55,9 @@ export class MessageView {
         this.numbers = el("div", {class: "numbers"});
         this.buttons = el("div", {class: "actions", role: "group", "aria-label": `Actions for this ${this.isAnswer() ? "answer" : "message"}`});
         this.feedback = this.isAnswer() ? new FeedbackView(node, actions) : null;
+        this.who = el("div", {class: "who"}, label);
         this.element = el("article", {class: `message ${node.role}`, "aria-label": label, "data-id": node.id},
-            el("div", {class: "who"}, label), this.reasoning, this.body, this.calls, this.error,
+            this.who, this.reasoning, this.body, this.calls, this.error,
             el("div", {class: "foot"}, this.numbers, this.feedback && this.feedback.buttons, this.buttons), this.feedback && this.feedback.element);
         this.update();
     }
@@ -74,6 +75,10 @@ export class MessageView {
         if (this.editing) return;
         this.element.classList.toggle("running", this.isRunning());
         this.element.setAttribute("aria-busy", String(this.isRunning()));
+        if (this.isAnswer() && node.model && node.model !== this.who.textContent) { // which version answers is known by then
+            this.who.textContent = node.model;
+            this.element.setAttribute("aria-label", node.model);
+        }
         this.showText();
         this.showReasoning();
         if (node.calls) this.showCalls();

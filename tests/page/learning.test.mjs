@@ -179,7 +179,7 @@ const day = 86400000, HISTORY = {object: "learning", on: true, name: "learned-3"
     {version: 2, what: "published", parent: 0, content: "2123456789abcdef0123456789abcdef", reason: "", first_event: 2, last_event: 3, time_ms: Date.now() - 5 * day, kl: 0.004},
     {version: 1, what: "rejected", parent: 0, content: "", reason: "odd-reason", first_event: 1, last_event: 1, time_ms: Date.now() - 6 * day}]};
 
-// What the view does with any answer of /v1/learn; with a server that learns: the last test.
+// What the view does with any answer of /v1/learn. With servers that learn: the tests below.
 for (const colorScheme of ["light", "dark"])
     for (const [name, width] of [["wide", 1280], ["narrow", 320]])
         test(`versions and what became of them, ${colorScheme}, ${name}`, async () => {
@@ -328,6 +328,85 @@ test("by keyboard alone: a thumb, a correction, a memory", async () => {
     await p.waitForSelector("#sure[open]");
     await p.keyboard.press("Enter");
     await p.waitForFunction(() => document.querySelectorAll(".memories li").length === 2);
+    await v.end();
+    await server.stop();
+});
+
+test("a correction becomes a version that answers; what was refused, going back, learning anew, forgetting", async () => {
+    const server = await learner("--learn-share", "1", "--memories", "1");
+    const v = await Visit.to(server), p = v.page;
+    const who = () => p.locator(".assistant .who").allInnerTexts(), rows = () => p.locator(".versions li").allInnerTexts();
+    const correct = async (text) => {
+        await p.click("#chat-tab");
+        await p.locator("[aria-label='Say what is right']").first().click();
+        await p.click(".correct >> text=What is right, in short");
+        await p.fill(".correct textarea", text);
+        await p.press(".correct textarea", "Control+Enter");
+        await p.waitForSelector(".correct", {state: "detached"});
+        await p.click("#learning-tab");
+    };
+    await v.say("Who is it?");
+    assert.deepEqual(await who(), ["fake"]);
+    await p.click("#learning-tab");
+    await until(async () => (await p.innerText("#learning")).includes("Nothing was learned yet"), "nothing is there");
+    await v.axe("nothing was learned");
+    await correct("Mira.");
+    await until(async () => /^Version 1\s+answers now\s+published/.test((await rows())[0]), "version 1");
+    await correct("[reject neighbours]");
+    await until(async () => /^Version 2\s+refused by the gate: other answers would have changed/.test((await rows())[0]), "2 is refused");
+    await correct("Mira Bell.");
+    await until(async () => /^Version 3\s+answers now/.test((await rows())[0]), "version 3");
+    assert.match((await rows())[0], /on version 1 · from what you said no\. \d+ · KL 0\.0040 · content [0-9a-f]{12} · \w/);
+    assert.match(await p.getAttribute("#learning .chart svg >> nth=0", "aria-label"), /published 2, refused 1/);
+    await v.shot("learned");
+    await p.click("#chat-tab");
+    await v.say("Who?");
+    assert.deepEqual(await who(), ["fake", "fake@3"]);
+    await until(async () => (await p.locator("[aria-label=adapter] option").allInnerTexts()).includes("fake@3 (learned)"), "it may be chosen");
+    await p.click("#learning-tab");
+    await p.click("text=Go back to the version before");
+    await p.click("#sure button[value=yes]");
+    await until(async () => (await p.innerText("#learning")).includes("Now answers: version 1"), "it went back");
+    await until(async () => /^Went back\s+gone back to version 1/.test((await rows())[0]), "the history has it");
+    assert.equal((await (await fetch(`${server.address}/v1/learn`)).json()).current, 1);
+    await p.click("#chat-tab");
+    await v.say("Who now?");
+    assert.equal((await who())[2], "fake@1");
+    await p.click("#learning-tab");
+    await p.click("text=Take version 3");
+    await p.click("#sure button[value=yes]");
+    await until(async () => (await p.locator(".versions [aria-current=true] strong").allInnerTexts()).join() === "Version 3", "to version 3");
+    await p.click("text=Learn it all anew");
+    await until(async () => /^Version 4\s+answers now\s+published\s+on the base alone/.test((await rows())[0]), "version 4");
+    await p.click("[data-do=forget]");
+    await p.fill("#sure input", "forget");
+    await p.click("#sure button[value=yes]");
+    await until(async () => (await p.innerText("#learning")).includes("Nothing was learned yet"), "all is forgotten");
+    assert.match(await p.innerText("#learning"), /Forgotten: 3 answers, 3 things said of them/);
+    await p.click("#chat-tab");
+    await v.say("And now?");
+    assert.equal((await who())[3], "fake");
+    await v.end();
+    await server.stop();
+});
+
+test("a model learns a correction, and the page says what became of it", async () => {
+    folders.push(mkdtempSync(join(tmpdir(), "weft-page-")));
+    const server = await Server.weft("--learn", join(folders[folders.length - 1], "learned"), "--learn-share", "1", "--log-sync", "batch");
+    const v = await Visit.to(server), p = v.page;
+    await v.ready();
+    await p.click("#settings-button");
+    await p.fill("[placeholder=context]", "24"); // tokens of the answer
+    await v.say("Where does Mira live?");
+    await p.click("[aria-label='Say what is right']");
+    await p.click(".correct >> text=What is right, in short");
+    await p.fill(".correct textarea", "Mira lives in the old mill.");
+    await p.press(".correct textarea", "Control+Enter");
+    await told(p, "Your correction: kept; it stands in your next prompts");
+    await p.click("#learning-tab");
+    await until(async () => /^Version 1\s+(answers now\s+published|refused by the gate)/.test((await p.locator(".versions li").allInnerTexts())[0] || ""), "a version");
+    await v.axe("what a model has learned");
+    await v.shot("learned-by-a-model");
     await v.end();
     await server.stop();
 });
