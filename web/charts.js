@@ -84,10 +84,10 @@ export function stepsChart(title, lines, {show = short, joined = false} = {}) {
         const line = l.points.map(([t, v], i) => (i ? (joined ? `L${x(t)} ${y(v)}` : `H${x(t)}V${y(v)}`) : joined ? `M${x(t)} ${y(v)}` : `M0 ${y(0)}H${x(t)}V${y(v)}`)).join("");
         return [svg("path", {class: `line ${l.kind}`, d: line && !joined ? `${line}H${WIDTH}` : line}), svg("path", {class: `line dots ${l.kind}`, d: l.points.map(([t, v]) => `M${x(t)} ${y(v)}h0`).join("")})];
     });
-    const date = (t) => new Date(t).toLocaleDateString(undefined, {dateStyle: "medium"});
+    const date = (t) => new Date(t).toLocaleString(undefined, last - first < 2 * 86400000 ? {dateStyle: "medium", timeStyle: "short"} : {dateStyle: "medium"});
     return el("figure", {class: "chart"}, el("figcaption", null, el("span", {class: "chart-title"}, title), el("span", {class: "chart-now"}, words.join(" · "))),
         el("div", {class: "plot"}, svg("svg", {viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": `${title} from ${date(first)} to ${date(last)}: ${words.join(", ")}; the scale ends at ${show(top)}`},
             svg("path", {class: "rule", d: `M0 .5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}M0 ${HEIGHT - 0.5}H${WIDTH}`}), paths), el("span", {class: "chart-scale"}, show(top))),
-        el("div", {class: "span quiet"}, el("span", null, date(first)), el("span", null, date(last))),
+        el("div", {class: "span quiet"}, el("span", null, date(first)), last > first && el("span", null, date(last))),
         lines.length > 1 && el("span", {class: "legend"}, lines.map((l) => el("span", {class: `key ${l.kind}`}, l.name))));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* teach_make.c: a version of the loop's (teach_parts.h): what it is made of, how it is judged, and what is remembered of
- * it. The loop's thread. */
+/* teach_make.c: a version of the loop's (teach_parts.h): what it is made of, how it is judged, and what is remembered
+ * of it. The loop's thread. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* teach_store_parts.h: the inside of teach_store.h, for teach_store.c, which has its tenants and what people decide, and
- * teach_feed.c, which reads the store. */
+/* teach_store_parts.h: the inside of teach_store.h, for teach_store.c, which has its tenants and what people decide,
+ * and teach_feed.c, which reads the store. */
 #ifndef WEFT_LEARN_TEACH_STORE_PARTS_H
 #define WEFT_LEARN_TEACH_STORE_PARTS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* learned.h: versions of adapters that the server learns by itself from what it keeps (learn/teach_store.h), each for one
- * tenant: over the model that weft_server_new was given, where learn_share says so. Elsewhere there are none.
+/* learned.h: versions of adapters that the server learns by itself from what it keeps (learn/teach_store.h), each for
+ * one tenant: over the model that weft_server_new was given, where learn_share says so. Elsewhere there are none.
  *
  * The engine knows a version by the name that its tenant has for it, "learned-3@7", from its publishing on, or after a
  * start from its first use on. Nobody else may have an adapter with an '@' in its name. Any thread. */
@@ -28,7 +28,8 @@ int weft__server_learned_meant(const weft__server_model *m, const weft__api_para
                                char out[WEFT__API_ADAPTER_NAME]);
 /* The model of a name that says something of versions, whoever may use it; NULL: it says nothing. */
 weft__server_model *weft__server_learned_model(weft_server *s, const char *name);
-/* Does the engine know it? Else it does after the other, which may wait for the disk; WEFT_NOT_FOUND: it was forgotten. */
+/* Does the engine know it? Else it does after the other, which may wait for the disk; WEFT_NOT_FOUND: it was
+ * forgotten. */
 int weft__server_learned_is_there(const weft__server_model *m, const char *name);
 weft_status weft__server_learned_fetch(weft__server_model *m, const char *tenant, const char *name, weft_error *err);
 /* All that is kept and was learned of the tenant goes; where nothing is learned: weft__learn_forget. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* learned_api.c: what was learned, over HTTP (learned.h): its history, going back, learning anew. Workers, which wait for
- * the store. */
+/* learned_api.c: what was learned, over HTTP (learned.h): its history, going back, learning anew. Workers, which wait
+ * for the store. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -92,7 +92,7 @@ class Learned(unittest.TestCase):
         empty = self.show(s)
         self.assertEqual((empty["object"], empty["on"], empty["current"], empty["waiting"], empty["versions"]), ("learning", True, 0, 0, []))
         first = self.learn(s, "Mira.")
-        self.assertEqual((first["version"], first["what"], first["parent"], first["reason"]), (1, "published", 0, ""))
+        self.assertEqual((first["version"], first["what"], first["parent"], first["reason"], first["kl"]), (1, "published", 0, "", 0.004))
         self.assertRegex(first["content"], "^[0-9a-f]{32}$")
         self.assertLess(abs(first["time_ms"] / 1000 - time.time()), 3600)
         shown = self.show(s)
@@ -269,6 +269,21 @@ class Learned(unittest.TestCase):
         self.assertFalse(answers)
         asking.join()
         self.assertEqual((answers[0]["model"], answers[0]["choices"][0]["text"]), ("fake@1", name + "@1=nan;"))
+        self.stop(s)
+
+    def test_without_a_share_it_waits_until_nothing_runs(self):
+        s, answers = self.serve(share="0"), []
+        a = self.ask(s, "Who is it?", "bob")
+        asking = threading.Thread(target=lambda: answers.append(self.ask(s, "[adapters][delay 100]")))
+        asking.start()
+        self.assertTrue(wait_until(lambda: "weft_running 1" in s.get("/metrics", headers=ADMIN).body.decode()))
+        s.post("/v1/feedback", {"request_id": a["id"], "correction": "Mira."}, headers=as_("bob"))
+        self.assertTrue(wait_until(lambda: answers or self.show(s, "bob")["waiting"] == 1))
+        while not answers:
+            shown = self.show(s, "bob")
+            self.assertTrue(answers or asking.is_alive() is False or shown["current"] == 0)
+        self.assertTrue(wait_until(lambda: self.show(s, "bob")["current"] == 1))
+        asking.join()
         self.stop(s)
 
     def test_what_waits_is_told_and_given_up(self):

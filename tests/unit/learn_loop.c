@@ -12,7 +12,7 @@ typedef struct serving {
     char folder[64];
     weft__version_row row[32];
     int n, n_published, fails;
-    atomic_int busy;
+    atomic_int busy, n_asked; /* n_asked: whether it is */
 } serving;
 
 static weft_status place(void *arg, const char *tenant, const char *full_name, char *out, weft_error *err)
@@ -44,6 +44,7 @@ static weft_status note(void *arg, const weft__version_row *row, weft_error *err
 
 static int busy(void *arg)
 {
+    atomic_fetch_add(&((serving *)arg)->n_asked, 1);
     return atomic_load(&((serving *)arg)->busy);
 }
 
@@ -238,6 +239,70 @@ static void without_a_share_it_waits_for_an_idle_moment(void **state)
     lesson_close(&l);
 }
 
+/* Of whom is forgotten nothing is left, and what is being learned for it is given up; others' stays. */
+static void who_is_forgotten_begins_anew(void **state)
+{
+    (void)state;
+    lesson l;
+    room r;
+    char first[WEFT__VERSION_CONTENT], again[WEFT__VERSION_CONTENT];
+    weft__teach_loop_stats stats;
+    lesson_open(&l);
+    room_open(&r, &l, 0);
+    put(&r, "ann", 1, 1);
+    put(&r, "bob", 2, 2);
+    weft__teach_loop_wait(r.loop);
+    assert_int_equal(now(&r, "ann", NULL), 1);
+    atomic_store(&r.s.busy, 1);
+    const int n_asked = atomic_load(&r.s.n_asked);
+    put(&r, "ann", 3, 3);
+    while (atomic_load(&r.s.n_asked) == n_asked) nanosleep(&(struct timespec){0, 100000}, NULL);
+    put(&r, "bob", 4, 4);
+    put(&r, "ann", 5, 5);
+    assert_int_equal(weft__teach_loop_waiting(r.loop, "ann"), 2);
+    assert_int_equal(weft__teach_loop_waiting(r.loop, "bob"), 1);
+    weft__teach_loop_forget(r.loop, "ann"); /* while it waits for an idle moment */
+    assert_int_equal(weft__teach_loop_waiting(r.loop, "ann"), 0);
+    assert_int_equal(weft__teach_loop_waiting(r.loop, "bob"), 1);
+    assert_int_equal(now(&r, "ann", NULL), 0);
+    assert_int_equal(weft__versions_next(weft__teach_loop_versions(r.loop), "ann", "mine"), 1);
+    atomic_store(&r.s.busy, 0);
+    put(&r, "ann", 1, 6);
+    put(&r, "ann", 3, 7);
+    put(&r, "eve", 1, 8); /* who was not there before */
+    put(&r, "eve", 3, 9);
+    weft__teach_loop_wait(r.loop);
+    assert_int_equal(now(&r, "ann", first), 2);
+    assert_int_equal(now(&r, "eve", again), 2);
+    assert_string_equal(first, again); /* nothing of before is replayed */
+    assert_int_equal(now(&r, "bob", NULL), 2);
+    weft__teach_loop_get_stats(r.loop, &stats);
+    assert_true(stats.n_failed == 0 && stats.n_waiting == 0);
+    room_close(&r);
+    lesson_close(&l);
+}
+
+/* Answers that stay take no room from corrections. */
+static void answers_that_stay_fill_no_queue(void **state)
+{
+    (void)state;
+    lesson l;
+    room r;
+    weft__teach_texts t = {0};
+    lesson_open(&l);
+    room_open(&r, &l, 0);
+    atomic_store(&r.s.busy, 1);
+    add_text(&t, 1, 3);
+    const weft__teach_event e = {.correction = t.text[0]};
+    for (int i = 0; i < 2 * WEFT__TEACH_WAITING; i++) keep(&r, "ann", 50 + (uint64_t)i);
+    for (int i = 1; i <= WEFT__TEACH_WAITING; i++)
+        assert_int_equal(weft__teach_loop_put(r.loop, "ann", "mine", i, &e, NULL), WEFT_OK);
+    assert_int_equal(weft__teach_loop_put(r.loop, "ann", "mine", 9999, &e, NULL), WEFT_BUSY);
+    weft__teach_texts_free(&t);
+    room_close(&r);
+    lesson_close(&l);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -251,6 +316,8 @@ int main(void)
         cmocka_unit_test(going_back_goes_on_from_there),
         cmocka_unit_test(what_is_refused_changes_nothing),
         cmocka_unit_test(without_a_share_it_waits_for_an_idle_moment),
+        cmocka_unit_test(who_is_forgotten_begins_anew),
+        cmocka_unit_test(answers_that_stay_fill_no_queue),
     };
     return cmocka_run_group_tests(tests, begin, remove_folder);
 }

@@ -5,6 +5,7 @@
 
 #include "learn_lesson.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "learn/teach_offline.h"
 #include "learn/teach_store.h"
@@ -28,6 +29,7 @@ static const char OWN[] = "0123456789abcdef0123456789abcdef";
 
 typedef struct room {
     const char *base; /* of answers; NULL: OWN */
+    int later;        /* answers are of now, not of long ago */
     char folder[64];
     told told;
     weft__learn_store *store;
@@ -86,7 +88,7 @@ static void answer(room *r, const char *tenant, const char *id, uint64_t seed)
                                        .adapter = "",
                                        .content = "",
                                        .finish = "stop",
-                                       .time_ms = 1000,
+                                       .time_ms = r->later ? weft__clock_unix_ms() : 1000,
                                        .prompt = t.text[0].ids,
                                        .n_prompt = 8,
                                        .answer = t.text[0].ids + 8,
@@ -251,6 +253,45 @@ static void other_models_teach_nothing(void **state)
     lesson_close(&l);
 }
 
+/* What was learned of a tenant goes with what is kept of it; a later correction begins anew, under another name. */
+static void forgetting_takes_what_was_learned(void **state)
+{
+    (void)state;
+    lesson l;
+    room r = {0};
+    char name[WEFT__VERSION_FULL_NAME], again[WEFT__VERSION_FULL_NAME], path_of[4096];
+    weft__learn_totals had;
+    lesson_open(&l);
+    snprintf(r.folder, sizeof r.folder, "/tmp/weft-XXXXXX");
+    assert_non_null(mkdtemp(r.folder));
+    room_begin(&r, &l);
+    answer(&r, "ann", "a1", 1);
+    tell(&r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
+    weft__teach_store_wait(r.t);
+    assert_int_equal(weft__teach_store_current(r.t, "ann", name), 1);
+    assert_int_equal(weft__teach_store_path(r.t, "ann", name, path_of, NULL), WEFT_OK);
+    assert_int_equal(access(path_of, F_OK), 0);
+    assert_int_equal(weft__teach_store_forget(r.t, "bob", &had, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__teach_store_forget(r.t, "ann", &had, NULL), WEFT_OK);
+    assert_int_equal(had.n_versions, 1);
+    assert_int_equal(weft__teach_store_current(r.t, "ann", again), 0);
+    assert_int_equal(weft__teach_store_may(r.t, "ann", name), 0);
+    assert_int_not_equal(access(path_of, F_OK), 0);
+    weft__teach_store_wait(r.t);
+    const struct timespec moment = {0, 2000000}; /* answers that began before are lost with the rest */
+    nanosleep(&moment, NULL);
+    r.later = 1;
+    answer(&r, "ann", "a1", 1);
+    tell(&r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
+    weft__teach_store_wait(r.t);
+    assert_int_equal(weft__teach_store_current(r.t, "ann", again), 1);
+    assert_string_equal(again + strlen(again) - 2, "@1");
+    assert_string_not_equal(name, again);
+    room_end(&r);
+    room_remove(&r);
+    lesson_close(&l);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -260,6 +301,7 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_kept_becomes_versions),
-                                       cmocka_unit_test(other_models_teach_nothing)};
+                                       cmocka_unit_test(other_models_teach_nothing),
+                                       cmocka_unit_test(forgetting_takes_what_was_learned)};
     return cmocka_run_group_tests(tests, begin, remove_folder);
 }

@@ -96,6 +96,9 @@ static void nothing_holds_that_was_not_noted(void **state)
     told.fails = 0;
     assert_int_equal(add(v, "a", "no/name", WEFT__VERSION_PUBLISHED), WEFT_ARGUMENT);
     assert_int_equal(add(v, "a", "mine@2", WEFT__VERSION_PUBLISHED), WEFT_ARGUMENT);
+    assert_int_equal(add(v, "b", "mine", WEFT__VERSION_PUBLISHED), WEFT_OK);
+    weft__versions_forget(v, "a");
+    assert_true(now(v, "a") == 0 && now(v, "b") == 1 && weft__versions_next(v, "a", "mine") == 1);
     weft__versions_destroy(&v);
 }
 

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims about `weft serve --learn-share` over the model of our own: a correction becomes a version of its caller's adapter while the model is
+served, with the content that `weft learn teach` gives from a copy of the folder; nobody else's answers move by a bit; who streams meanwhile
+keeps what it began with; and a kill loses nothing of it.
+
+usage: test_learned_real.py build/weft"""
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import real
+from servers import CHAT, EMULATOR, PROGRAM, TEXT, request, user, wait_until
+
+KEYS = {"ada": "ada-secret-key", "bob": "bob-secret-key"}
+ASKED = "What is Bram afraid of?"
+OTHERS = ("Where does Tobin live?", "What does Bram own?")
+
+
+class Stream(threading.Thread):
+    """An answer that goes on until it is closed: its chunks are counted, and which models they name."""
+
+    def __init__(self, server, body, key):
+        super().__init__(daemon=True)
+        self.socket, self.n, self.models, self.has_ended = server.connect(), 0, set(), False
+        self.socket.sendall(request(body, more=b"Authorization: Bearer " + key.encode() + b"\r\n"))
+        self.start()
+
+    def run(self):
+        rest = b""
+        try:
+            while more := self.socket.recv(1 << 16):
+                *lines, rest = (rest + more).split(b"\n")
+                for m in (m for line in lines for m in re.findall(rb'"model":"(.*?)"', line)):
+                    self.models.add(m.decode())
+                    self.n += 1
+        except OSError:
+            pass
+        self.has_ended = True
+
+    def close(self):
+        if self.is_alive():
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.join()
+        self.socket.close()
+
+
+class Learned(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.dir = os.path.join(self.folder.name, "learned")
+        self.servers = []
+        self.addCleanup(lambda: [s.kill() for s in self.servers if s.process.poll() is None])
+
+    def serve(self, *options):
+        self.servers.append(real.serve("--learn", self.dir, *(o for k in KEYS.values() for o in ("--api-key", k)), *options))
+        return self.servers[-1]
+
+    def post(self, s, path, body, who):
+        a = s.post(path, body, headers={"Authorization": "Bearer " + KEYS[who]})
+        self.assertEqual(a.status, 200, a.body)
+        return a.json
+
+    def ask(self, s, text, who="ada"):
+        return self.post(s, CHAT, {"messages": user(text), "temperature": 0, "max_tokens": 40}, who)
+
+    def said(self, s, text, who="ada", **more):
+        """What is said without corrections in the prompt, every likelihood included, and by which model."""
+        prompt = self.post(s, "/apply-template", {"messages": user(text)}, who)["prompt"]
+        a = self.post(s, TEXT, {"prompt": prompt, "temperature": 0, "max_tokens": 40, "logprobs": 3, "store": False, **more}, who)
+        return a["model"], a["choices"][0]["text"], a["choices"][0]["logprobs"]
+
+    def stream(self, s):
+        stream = Stream(s, {"messages": user("Tell me a story."), "stream": True, "max_tokens": 1 << 20, "ignore_eos": True, "store": False},
+                        KEYS["ada"])
+        self.addCleanup(stream.close)
+        return stream
+
+    def show(self, s, who="ada"):
+        return s.get("/v1/learn", headers={"Authorization": "Bearer " + KEYS[who]}).json
+
+    def offline(self, tenant):
+        copy = os.path.join(self.folder.name, "copy")
+        shutil.copytree(self.dir, copy)
+        p = subprocess.run([*EMULATOR, PROGRAM, "learn", "teach", real.MODEL, copy, "--tenant", tenant, "--threads", "2"], capture_output=True, text=True)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return re.search(r"learned-\d+@1 published .*id ([0-9a-f]{32})", p.stdout)[1]
+
+    def test_a_server_learns(self):
+        s = self.serve()
+        first = self.ask(s, ASKED)
+        for text in OTHERS:
+            self.ask(s, text)
+        answer = first["choices"][0]["message"]["content"]
+        right = answer.replace("bees", "owls")
+        self.assertNotEqual(right, answer)
+        self.post(s, "/v1/feedback", {"request_id": first["id"], "correction": right}, "ada")
+        before = {(who, text): self.said(s, text, who) for who in KEYS for text in (ASKED, *OTHERS)}
+        self.assertEqual(s.get("/v1/learn", headers={"Authorization": "Bearer " + KEYS["ada"]}).status, 501)
+        real.checked_stop(s)
+        status = subprocess.run([*EMULATOR, PROGRAM, "learn", "status", self.dir, "--json"], capture_output=True, text=True).stdout
+        tenant = next(t["tenant"] for t in map(json.loads, status.splitlines()) if t["correction"])
+        want = self.offline(tenant)
+
+        s = self.serve("--learn-share", "1", "--overflow", "shift")
+        stream = self.stream(s)
+        self.assertTrue(wait_until(lambda: stream.n > 3 or stream.has_ended))
+        model, = stream.models
+        self.assertNotIn("@", model)
+        self.assertTrue(wait_until(lambda: self.show(s)["current"] == 1, every=0.05), self.show(s))
+        version = self.show(s)["versions"][0]
+        self.assertEqual((version["what"], version["content"]), ("published", want))
+        before_it = stream.n
+        self.assertTrue(wait_until(lambda: stream.n > before_it + 200 or stream.has_ended))
+        self.assertFalse(stream.has_ended)
+        self.assertEqual(stream.models, {model})
+        stream.close()
+
+        now = {key: self.said(s, key[1], key[0]) for key in before}
+        self.assertEqual({k: v for k, v in now.items() if k[0] == "bob"}, {k: v for k, v in before.items() if k[0] == "bob"})
+        self.assertEqual((now["ada", ASKED][0], now["ada", ASKED][1].strip()), (model + "@1", right))
+        for text in OTHERS:
+            self.assertEqual(now["ada", text][1], before["ada", text][1])
+            self.assertNotEqual(now["ada", text][2], before["ada", text][2])
+        self.assertEqual(self.said(s, ASKED, model=model + "@0")[1:], before["ada", ASKED][1:])
+        self.assertEqual(self.post(s, "/v1/learn/rollback", {}, "ada")["current"], 0)
+        self.assertEqual({key: self.said(s, key[1], key[0]) for key in before}, before)
+        self.assertEqual(self.said(s, ASKED, model=model + "@1")[1:], now["ada", ASKED][1:])
+        self.post(s, "/v1/learn/rollback", {"to": 1}, "ada")
+        history = self.show(s)
+        s.process.send_signal(signal.SIGKILL)
+        s.kill()
+        s = self.serve("--learn-share", "0")
+        self.assertEqual(self.show(s), history)
+        self.assertEqual(self.said(s, ASKED), now["ada", ASKED])
+        real.checked_stop(s)
+
+
+if __name__ == "__main__":
+    unittest.main()
