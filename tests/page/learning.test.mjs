@@ -74,12 +74,12 @@ for (const [name, width] of [["wide", 1280], ["narrow", 320]])
         await v.shot(`feedback-${name}`);
         const said = await lines(p);
         assert.equal(said.length, 3);
-        await v.say("What is it?"); // the scripted model follows the edit in its prompt
-        assert.deepEqual(await v.texts(), ["Hello, world!", "Mended"]);
         await p.reload();
         await p.waitForSelector(".said li");
         assert.deepEqual(await lines(p), said);
-        assert.equal(await thumb(p, "down").first().getAttribute("aria-pressed"), "true");
+        assert.equal(await thumb(p, "down").getAttribute("aria-pressed"), "true");
+        await v.say("What is it?"); // the scripted model follows the edit in its prompt
+        assert.deepEqual(await v.texts(), ["Hello, world!", "Mended"]);
         await v.end();
         await server.stop();
     });
@@ -221,6 +221,7 @@ for (const colorScheme of ["light", "dark"])
             await p.click("#sure button[value=yes]");
             await until(async () => (await p.innerText("#learning")).includes("Now answers: version 2"), "it went back");
             assert.deepEqual(asked, [{to: 2}]);
+            assert.ok(await p.evaluate(() => document.querySelector("#learning").contains(document.activeElement)), "the focus is lost");
             await until(async () => (await p.locator(".versions [aria-current=true] strong").allInnerTexts()).join() === "Version 2", "it is the current one");
             await p.click("text=Go back to the base");
             await p.click("#sure button[value=yes]");
