@@ -221,8 +221,8 @@ for (const colorScheme of ["light", "dark"])
             await p.click("#sure button[value=yes]");
             await until(async () => (await p.innerText("#learning")).includes("Now answers: version 2"), "it went back");
             assert.deepEqual(asked, [{to: 2}]);
-            assert.ok(await p.evaluate(() => document.querySelector("#learning").contains(document.activeElement)), "the focus is lost");
             await until(async () => (await p.locator(".versions [aria-current=true] strong").allInnerTexts()).join() === "Version 2", "it is the current one");
+            assert.ok(await p.evaluate(() => document.querySelector("#learning").contains(document.activeElement)), "the focus is lost");
             await p.click("text=Go back to the base");
             await p.click("#sure button[value=yes]");
             await until(async () => (await p.innerText("#learning")).includes("Now answers: the base alone"), "to the base");
