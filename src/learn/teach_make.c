@@ -103,7 +103,8 @@ typedef struct loop_making {
     weft__teach_texts replay;
     weft__teach_text *kept; /* [n_kept] answers that stay: borrowed */
     int32_t n_events, n_kept;
-    int64_t parent, first, last; /* version; numbers of events */
+    int64_t now, parent, first, last; /* current version, that it goes on from; numbers of events */
+    int64_t version;                  /* it became; 0: none, as people went to another version meanwhile */
     weft__teach_report report;
     char full_name[WEFT__VERSION_FULL_NAME], path[PATH];
     weft_status status;
@@ -114,7 +115,7 @@ typedef struct loop_making {
 static int gather(loop_making *m)
 {
     const weft__teach_tenant *t = m->t;
-    const int64_t now = weft__versions_current(m->l->versions, t->tenant, t->name, NULL);
+    const int64_t now = m->now = weft__versions_current(m->l->versions, t->tenant, t->name, NULL);
     const int all = m->job->what == WEFT__TEACH_CONSOLIDATE;
     m->events = weft__alloc_array(t->n + 1, sizeof *m->events);
     if (!m->events) return 0;
@@ -238,14 +239,17 @@ static weft_status publish(loop_making *m, weft_error *err)
         snprintf(row.content, sizeof row.content, "%016llx%016llx", (unsigned long long)m->report.id.word[0],
                  (unsigned long long)m->report.id.word[1]);
     weft_status st = g->passed ? h->publish(h->arg, m->t->tenant, m->full_name, m->path, err) : WEFT_OK;
-    return st ? st : weft__versions_add(m->l->versions, &row, err);
+    if (st || weft__versions_current(m->l->versions, row.tenant, row.name, NULL) != m->now) return st;
+    st = weft__versions_add(m->l->versions, &row, err);
+    if (!st) m->version = row.version;
+    return st;
 }
 
 /* The events are the version's from now on. */
 static weft_status remember(loop_making *m, weft__teach_job *j, weft_error *err)
 {
     weft__teach_tenant *t = m->t;
-    const int64_t version = weft__versions_current(m->l->versions, t->tenant, t->name, NULL);
+    const int64_t version = m->version;
     if (!weft__grow(&t->event, &t->room, t->n + m->t->n + 1, sizeof *t->event)) return weft__teach_no_memory(err);
     t->kl = m->report.gate.kl;
     if (j->what == WEFT__TEACH_CORRECTION) {
@@ -275,30 +279,43 @@ static void tell(const loop_making *m)
         g->n_held_out, g->neighbours, g->n_neighbours, g->kl, g->norm);
 }
 
+/* m->version is 0 where there was nothing to learn, too. */
+static weft_status make_one(loop_making *m, weft__teach_job *j, weft_error *err)
+{
+    weft__teach_loop *l = m->l;
+    weft__version_write_name(m->t->name, weft__versions_next(l->versions, m->t->tenant, m->t->name), m->full_name);
+    if (!gather(m) || !gather_kept(m)) return weft__teach_no_memory(err);
+    if (!m->n_events) return WEFT_OK;
+    weft_status st = l->p.hooks.place(l->p.hooks.arg, m->t->tenant, m->full_name, m->path, err);
+    if (st) return st;
+    weft__background_run(make, m);
+    if (m->status) return weft_fail(err, m->status, "%s: %s", m->full_name, m->err.message);
+    better_stays(m);
+    st = publish(m, err);
+    if (!st && m->version && m->report.gate.passed) st = remember(m, j, err);
+    if (!st && m->version) tell(m);
+    return st;
+}
+
+/* Who goes to another version while one is made wants what comes to go on from there: it is made anew. */
 static weft_status make_version(weft__teach_loop *l, weft__teach_tenant *t, weft__teach_job *j, weft_error *err)
 {
-    loop_making m = {.l = l, .t = t, .job = j};
     const uint64_t begin = weft__clock_ns();
-    weft__version_write_name(t->name, weft__versions_next(l->versions, t->tenant, t->name), m.full_name);
-    weft_status st = gather(&m) && gather_kept(&m) ? WEFT_OK : weft__teach_no_memory(err);
-    if (!st && m.n_events) st = l->p.hooks.place(l->p.hooks.arg, t->tenant, m.full_name, m.path, err);
-    if (!st && m.n_events) {
-        weft__background_run(make, &m);
-        st = m.status ? weft_fail(err, m.status, "%s: %s", m.full_name, m.err.message) : WEFT_OK;
-    }
-    if (!st && m.n_events) {
-        better_stays(&m);
-        st = publish(&m, err);
-        if (!st && m.report.gate.passed) st = remember(&m, j, err);
-        if (!st) tell(&m);
+    weft_status st = WEFT_OK;
+    for (int again = 1; again && !st;) {
+        loop_making m = {.l = l, .t = t, .job = j};
+        st = make_one(&m, j, err);
+        again = m.n_events && !m.version;
+        pthread_mutex_lock(&l->lock);
+        if (!st && m.version) l->stats.by_reason[m.report.gate.reason]++;
+        pthread_mutex_unlock(&l->lock);
+        weft__teach_texts_free(&m.replay);
+        weft__free(m.kept);
+        weft__free(m.events);
     }
     pthread_mutex_lock(&l->lock);
-    if (!st && m.n_events) l->stats.by_reason[m.report.gate.reason]++;
     l->stats.seconds += (double)(weft__clock_ns() - begin) / 1e9;
     pthread_mutex_unlock(&l->lock);
-    weft__teach_texts_free(&m.replay);
-    weft__free(m.kept);
-    weft__free(m.events);
     return st;
 }
 

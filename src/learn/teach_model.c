@@ -27,9 +27,10 @@ weft_status weft__teach_store_of_model(const weft_model *model, weft__teach_stor
                          "was made of",
                          label);
     if (!model->tokenizer) return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer", label);
-    if (model->outline)
-        return weft_fail(err, WEFT_UNSUPPORTED, "%s was opened as an outline: it has no weights", label);
+    if (model->hp.n_experts > 0)
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s: a mixture of experts is not learned over; choose a dense model",
+                         label);
     params->loop.base = &model->source;
     params->loop.tok = model->tokenizer->t;
-    return try_to_train(model, err);
+    return model->outline ? WEFT_OK : try_to_train(model, err); /* nothing is learned over one */
 }

@@ -30,7 +30,7 @@ typedef struct weft__teach_store_params {
 void weft__teach_store_params_default(weft__teach_store_params *p);
 
 /* What params->loop wants of a model that is served: its weights, as they are loaded, and its tokenizer; the model
- * outlives the store. WEFT_UNSUPPORTED (a compiled plan, experts, an outline, no tokenizer), WEFT_NO_MEMORY. */
+ * outlives the store. WEFT_UNSUPPORTED (a compiled plan, experts, no tokenizer), WEFT_NO_MEMORY. */
 weft_status weft__teach_store_of_model(const weft_model *model, weft__teach_store_params *params, weft_error *err);
 
 /* params->loop: hooks.publish, hooks.busy and hooks.arg are the caller's, the others are set here; without a probe the

@@ -93,6 +93,28 @@ class Learned(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stderr)
         return re.search(r"learned-\d+@1 published .*id ([0-9a-f]{32})", p.stdout)[1]
 
+    def weft(self, *args):
+        p = subprocess.run([*EMULATOR, PROGRAM, *args], capture_output=True, text=True, cwd=self.folder.name)
+        return p.returncode, p.stdout + p.stderr
+
+    def test_what_cannot_be_is_told_before(self):
+        plan, yaml = os.path.join(self.folder.name, "p.plan"), os.path.join(self.folder.name, "weft.yaml")
+        self.assertEqual(self.weft("compile", real.MODEL, plan)[0], 0)
+        for more, words in (([real.MODEL, "--learn-share", "0.5"], "--learn-share does nothing without --learn"),
+                            ([real.MODEL, "--learn", "d", "--learn-share", "1.5"], "at most 1"),
+                            (["--model", "m=" + real.MODEL, "--learn", "d", "--learn-share", "0.5"], "--learn-share is about MODEL"),
+                            ([plan, "--learn", "d", "--learn-share", "0.5", "--check"], "compiled plan")):
+            rc, said = self.weft("serve", *more)
+            self.assertNotEqual(rc, 0)
+            self.assertIn(words, said)
+        self.assertEqual(self.weft("serve", real.MODEL, "--learn", "d", "--learn-share", "0.5", "--check"), (0, "nothing is wrong with this line\n"))
+        for share, rc, words in (("0.2", 0, "nothing is wrong"), ("x", 2, "weft.yaml:1:20: server: learn-share x: not a number")):
+            with open(yaml, "w") as f:
+                f.write("server: {learn: d, learn-share: %s}\nmodels: {a: {path: %s}}\n" % (share, real.MODEL))
+            told = self.weft("serve", "--check")
+            self.assertIn(words, told[1])
+            self.assertEqual(told[0] != 0, rc != 0)
+
     def test_a_server_learns(self):
         s = self.serve()
         first = self.ask(s, ASKED)

@@ -282,6 +282,32 @@ static void who_is_forgotten_begins_anew(void **state)
     lesson_close(&l);
 }
 
+/* Who goes back while a version is made is not overruled by it: it goes on from where that led. */
+static void going_back_meanwhile_holds(void **state)
+{
+    (void)state;
+    lesson l;
+    room r;
+    int64_t at;
+    lesson_open(&l);
+    room_open(&r, &l, 0);
+    put(&r, "ann", 1, 1);
+    weft__teach_loop_wait(r.loop);
+    assert_int_equal(now(&r, "ann", NULL), 1);
+    atomic_store(&r.s.busy, 1);
+    const int n_asked = atomic_load(&r.s.n_asked);
+    put(&r, "ann", 3, 2);
+    while (atomic_load(&r.s.n_asked) == n_asked) nanosleep(&(struct timespec){0, 100000}, NULL);
+    assert_int_equal(weft__versions_roll_back(weft__teach_loop_versions(r.loop), "ann", "mine", 0, &at, NULL), WEFT_OK);
+    atomic_store(&r.s.busy, 0);
+    weft__teach_loop_wait(r.loop);
+    const weft__version_row *last = &r.s.row[r.s.n - 1];
+    assert_true(last->what == WEFT__VERSION_PUBLISHED && last->version == 2 && last->parent == 0);
+    assert_int_equal(now(&r, "ann", NULL), 2);
+    room_close(&r);
+    lesson_close(&l);
+}
+
 /* Answers that stay take no room from corrections. */
 static void answers_that_stay_fill_no_queue(void **state)
 {
@@ -317,6 +343,7 @@ int main(void)
         cmocka_unit_test(what_is_refused_changes_nothing),
         cmocka_unit_test(without_a_share_it_waits_for_an_idle_moment),
         cmocka_unit_test(who_is_forgotten_begins_anew),
+        cmocka_unit_test(going_back_meanwhile_holds),
         cmocka_unit_test(answers_that_stay_fill_no_queue),
     };
     return cmocka_run_group_tests(tests, begin, remove_folder);
