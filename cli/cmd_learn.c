@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/alloc.h"
@@ -12,11 +13,13 @@
 #include "commands.h"
 #include "kinds.h"
 #include "learn/store.h"
+#include "learn_svg.h"
 #include "learn_teach.h"
 #include "options.h"
+#include "outputs.h"
 #include "terminal.h"
 
-static const char *tenant, *form = "sft";
+static const char *tenant, *folder, *form = "sft";
 static int as_json;
 
 #define TENANT_OPTION                                                                                                  \
@@ -62,7 +65,8 @@ static weft__learn_store *open_given(const command_spec *spec, int argc, char **
         return NULL;
     }
     tenant = learn_tenant_named(tenant);
-    weft__learn_open(&(weft__learn_options){.dir = argv[first], .read_only = !writes}, &s, err);
+    folder = argv[first];
+    weft__learn_open(&(weft__learn_options){.dir = folder, .read_only = !writes}, &s, err);
     if (!s) *rc = report(spec->name, err);
     return s;
 }
@@ -85,16 +89,27 @@ static int settle_tenant(const command_spec *spec, weft__learn_store *s, struct 
 
 /* ---- status ---- */
 
-static const option_spec STATUS_OPTIONS[] = {JSON_OPTION, {0}};
-static const command_spec STATUS_SPEC = {"learn status",
-                                         "DIR [options]",
-                                         "Lists whose answers a server keeps in DIR (weft serve --learn DIR), and what "
-                                         "was said of them. May run beside the\n"
-                                         "server.",
-                                         "  weft learn status learned\n",
-                                         STATUS_OPTIONS,
-                                         1,
-                                         1};
+static const char *picture;
+static const option_spec STATUS_OPTIONS[] = {
+    {"tenant", 0, OPT_TEXT, &tenant, "NAME", "this one alone (all)", 0, 0, NULL},
+    JSON_OPTION,
+    {"svg", 0, OPT_TEXT, &picture, "F.svg",
+     "a picture over time: answers, what was said of them, versions of the adapter with the reasons of refusals, and "
+     "their KL to the base",
+     0, 0, NULL},
+    {0},
+};
+static const command_spec STATUS_SPEC = {
+    "learn status",
+    "DIR [options]",
+    "Lists whose answers a server keeps in DIR (weft serve --learn DIR), and what was said of them. May run beside "
+    "the\n"
+    "server.\n" OUTPUT_RULE("The F of --svg"),
+    "  weft learn status learned\n"
+    "  weft learn status learned --tenant key-0123456789ab --svg learned.svg\n",
+    STATUS_OPTIONS,
+    1,
+    1};
 
 struct name_list {
     char (*items)[WEFT__LEARN_TENANT];
@@ -105,6 +120,7 @@ struct name_list {
 static int add_name(void *arg, const char *name)
 {
     struct name_list *l = arg;
+    if (tenant && strcmp(tenant, name)) return 0;
     if (!weft__grow(&l->items, &l->capacity, l->n + 1, sizeof *l->items)) return l->failed = 1;
     snprintf(l->items[l->n++], sizeof *l->items, "%s", name);
     return 0;
@@ -131,6 +147,22 @@ static void print_totals(const char *name, const weft__learn_totals *t)
     weft__strbuf_free(&quoted);
 }
 
+/* 1 after a message: `out` cannot be written, or is a file of the store. */
+static int picture_refused(const char *out)
+{
+    static const char *const own[] = {"learn.db", "learn.db-wal", "learn.db-shm",
+                                      "lock",     "log/hashes",   "log/entries.jsonl",
+                                      "log/key",  "log/public",   "log/checkpoints"};
+    char path[4096];
+    struct stat is;
+    if (output_refused("learn status", out)) return 1;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, own[i]);
+        if (!stat(path, &is) && output_is_input("learn status", out, path)) return 1;
+    }
+    return 0;
+}
+
 static int run_status(int argc, char **argv)
 {
     weft_error err = {0};
@@ -139,6 +171,10 @@ static int run_status(int argc, char **argv)
     weft__learn_totals t;
     weft__learn_store *s = open_given(&STATUS_SPEC, argc, argv, 0, &rc, &err);
     if (!s) return rc;
+    if (picture && picture_refused(picture)) {
+        weft__learn_close(&s);
+        return EXIT_FAILED;
+    }
     weft_status st = weft__learn_tenants(s, add_name, &names, &err);
     if (!st && names.failed) st = weft_fail(&err, WEFT_NO_MEMORY, "no memory for the list");
     if (!st && !as_json)
@@ -148,6 +184,8 @@ static int run_status(int argc, char **argv)
         st = weft__learn_count(s, names.items[i], &t, &err);
         if (!st) print_totals(names.items[i], &t);
     }
+    if (!st && tenant && !names.n) st = weft_fail(&err, WEFT_NOT_FOUND, "nothing is kept of %s", tenant);
+    if (!st && picture) st = learn_draw(s, names.items, names.n, picture, &err);
     weft__free(names.items);
     weft__learn_close(&s);
     return st ? report("learn status", &err) : EXIT_DONE;

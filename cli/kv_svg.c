@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/svg.h"
 #include "format/out_file.h"
 #include "kv_quality.h"
 
@@ -47,17 +48,6 @@ static powers powers_of(kv_quality *q)
     return p;
 }
 
-static void put_label(weft__strbuf *t, double x, double y, const char *anchor, const char *text)
-{
-    weft__strbuf_printf(t, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
-    for (; *text; text++) { /* what a model or type may be called, as XML takes it */
-        if (*text == '<') weft__strbuf_puts(t, "&lt;");
-        else if (*text == '&') weft__strbuf_puts(t, "&amp;");
-        else if ((unsigned char)*text >= 0x20) weft__strbuf_putc(t, *text);
-    }
-    weft__strbuf_puts(t, "</text>\n");
-}
-
 static void draw_axes(weft__strbuf *t, const kv_quality *q, powers p)
 {
     char label[32];
@@ -65,19 +55,19 @@ static void draw_axes(weft__strbuf *t, const kv_quality *q, powers p)
         const double y = between(p.low, p.high, v, TOP, SPLIT);
         weft__strbuf_printf(t, "<path class=\"g\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, WIDTH - RIGHT);
         snprintf(label, sizeof label, "1e%d", v);
-        put_label(t, LEFT - 8, y + 4, "end", label);
+        weft__svg_label(t, LEFT - 8, y + 4, "end", label);
     }
     for (int percent = 0; percent <= 100; percent += 25) {
         const double y = between(0, 100, percent, LOWER, HEIGHT - BOTTOM);
         weft__strbuf_printf(t, "<path class=\"g\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, WIDTH - RIGHT);
         snprintf(label, sizeof label, "%d %%", percent);
-        put_label(t, LEFT - 8, y + 4, "end", label);
+        weft__svg_label(t, LEFT - 8, y + 4, "end", label);
     }
     for (int64_t depth = KV_FIRST_DEPTH; depth <= q->n_ctx; depth *= 2) {
         snprintf(label, sizeof label, "%lld", (long long)depth);
-        put_label(t, x_of(q, (double)depth), HEIGHT - BOTTOM + 20, "middle", label);
+        weft__svg_label(t, x_of(q, (double)depth), HEIGHT - BOTTOM + 20, "middle", label);
     }
-    put_label(t, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 10, "middle", "depth in tokens");
+    weft__svg_label(t, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 10, "middle", "depth in tokens");
 }
 
 /* By ranges of depths; p999: the 99.9 %, else the mean. */
@@ -107,24 +97,20 @@ static void draw_rates(weft__strbuf *t, const kv_quality *q, const kv_rate *rate
 static void draw_key(weft__strbuf *t, double x, double y, const char *class, const char *text)
 {
     weft__strbuf_printf(t, "<path class=\"%s\" d=\"M%.1f %.1fh24\"/>\n", class, x, y - 4);
-    put_label(t, x + 30, y, "start", text);
+    weft__svg_label(t, x + 30, y, "start", text);
 }
 
 static void draw_all(weft__strbuf *t, kv_quality *q)
 {
     const powers p = powers_of(q);
     char title[256];
-    weft__strbuf_printf(t,
-                        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
-                        "font-size=\"12\">\n",
-                        WIDTH, HEIGHT);
-    weft__strbuf_puts(t, "<style>path{fill:none;stroke-width:2}.g{stroke:#ddd;stroke-width:1}.m{stroke:#1f5fa8}"
-                         ".r{stroke:#c0392b}.b,.bc{stroke:#999}.c,.bc{stroke-dasharray:5 4}.c{stroke:#1f5fa8}"
-                         ".l{stroke:#2e8b57;stroke-dasharray:2 3}</style>\n"
-                         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+    weft__svg_begin(t, WIDTH, HEIGHT,
+                    "path{fill:none;stroke-width:2}.g{stroke:#ddd;stroke-width:1}.m{stroke:#1f5fa8}.r{stroke:#c0392b}"
+                    ".b,.bc{stroke:#999}.c,.bc{stroke-dasharray:5 4}.c{stroke:#1f5fa8}"
+                    ".l{stroke:#2e8b57;stroke-dasharray:2 3}");
     snprintf(title, sizeof title, "%s: keys and values in %s against f16", q->model, q->type);
     weft__strbuf_puts(t, "<g font-size=\"15\">");
-    put_label(t, LEFT, 22, "start", title);
+    weft__svg_label(t, LEFT, 22, "start", title);
     weft__strbuf_puts(t, "</g>\n");
     draw_axes(t, q, p);
     draw_key(t, LEFT + 10, TOP - 8, "m", "mean KL divergence");

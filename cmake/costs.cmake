@@ -44,7 +44,7 @@ set(weft_of_one_thread
     config config_stages server_limits text_stop http_peer http_tls api_answers api_fields api_message api_objects
         api_tools terminal
     engine_calls engine_apply route_book train_job learn_version text_answer_forms
-    top outputs route search quality_answers memories base_base64 learn_merkle learn_witness)
+    top outputs route search quality_answers memories base_base64 base_svg learn_merkle learn_witness)
 
 # What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these
 # under emulation, and

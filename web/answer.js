@@ -39,6 +39,9 @@ export function toolsOf(s) {
     return tools.map((t) => (t && t.type === "function" ? t : {type: "function", function: t}));
 }
 
+// NAME@7: version 7 of what the caller has taught the model.
+export const isVersion = (name) => /@\d+$/.test(name);
+
 // What can be asked by itself: models, and presets over one that this key does not see.
 export function basesOf(models) {
     const ids = new Set(models.map((m) => m.id));
@@ -97,6 +100,7 @@ function take(node, event, times) {
         Object.assign(node.stats, {tokens: event.usage.completion_tokens, prompt: event.usage.prompt_tokens,
             cached: event.usage.prompt_tokens_details ? event.usage.prompt_tokens_details.cached_tokens : 0});
     if (!choice) return;
+    if (typeof event.id === "string" && !node.request) node.request = {id: event.id, index: choice.index || 0, ...(times.goesOn && {part: true})};
     const {content, reasoning_content: reasoning, tool_calls: calls} = choice.delta || {};
     if (content) node.content += content;
     if (reasoning) node.reasoning = (node.reasoning || "") + reasoning;
@@ -109,7 +113,7 @@ function take(node, event, times) {
         times.events++;
     }
     if (choice.finish_reason) node.finish = choice.finish_reason;
-    if (event.model) node.model ||= event.model;
+    if (event.model && (!node.model || isVersion(event.model))) node.model = event.model;
 }
 
 function measure(node, times) {
@@ -122,8 +126,9 @@ function measure(node, times) {
 
 // Fills the message until its answer ends, is stopped by the signal, or fails; `changed` is called as it grows.
 export async function run(node, body, signal, changed) {
-    const times = {began: performance.now(), first: 0, last: 0, events: 0};
+    const times = {began: performance.now(), first: 0, last: 0, events: 0, goesOn: !!node.content};
     node.stats = {};
+    node.request = node.said = undefined; // what was said was of another answer
     node.error = undefined;
     node.finish = "running";
     try {

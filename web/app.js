@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // app.js: puts the page together: views, models, key, theme, and what happens when the server goes away.
 import {getJson, key, watch} from "./api.js";
-import {basesOf} from "./answer.js";
+import {basesOf, isVersion} from "./answer.js";
 import {Chat, composer} from "./chat.js";
 import {el, icon, iconButton, say} from "./dom.js";
+import {LearningView} from "./learning.js";
 import {fillSettings} from "./settings.js";
-import {ServerView, isLoaded, isPreset, stateOf, whatOf} from "./server.js";
+import {ServerView, isLearned, isLoaded, isPreset, stateOf, whatOf} from "./server.js";
 import {Sidebar} from "./sidebar.js";
 
 const at = (id) => document.getElementById(id);
 const RETRY = 2000, RELOAD = 1500;
-let models = [], props = null, chat = null, sidebar = null, server = null, down = 0, again = 0, stale = false;
+let models = [], props = null, chat = null, sidebar = null, server = null, learning = null, down = 0, again = 0, stale = false;
 
 /* ---- what is served ---- */
 
@@ -20,7 +21,7 @@ function adaptersOf(model) {
     return models.filter((m) => m.parent && !own.has(m) && (!model || m.parent === model || own.size < 2));
 }
 
-const scales = (id) => models.some((m) => m.id === id && !isPreset(m));
+const scales = (id) => models.some((m) => m.id === id && !isPreset(m) && !isLearned(m));
 
 function option(value, text) {
     return el("option", {value}, text);
@@ -33,7 +34,7 @@ function pickerOf(side) {
     const model = el("select", {"aria-label": `${told}model`, disabled: bases().length < 2},
         ...bases().map((m) => option(m.id, m.status && m.status.value !== "loaded" ? `${m.id} (${stateOf(m)})` : m.id)));
     model.value = own;
-    const adapter = el("select", {"aria-label": `${told}adapter`}, option("", "no adapter"), adaptersOf(own).map((m) => option(m.id, isPreset(m) ? `${m.id} (preset)` : m.id)));
+    const adapter = el("select", {"aria-label": `${told}adapter`}, option("", "no adapter"), adaptersOf(own).map((m) => option(m.id, isPreset(m) ? `${m.id} (preset)` : isLearned(m) ? `${m.id} (learned)` : m.id)));
     if (s[names[1]] && !adaptersOf(own).some((m) => m.id === s[names[1]])) s[names[1]] = "";
     adapter.value = s[names[1]];
     const scale = el("input", {type: "number", min: -8, max: 8, step: "any", value: s[names[2]], "aria-label": `scale of the ${told}adapter`,
@@ -62,7 +63,7 @@ function showPickers() {
 }
 
 function showEmpty() {
-    const base = bases().find((m) => m.id === chat.settings.model) || bases()[0], adapters = adaptersOf("").filter((m) => !isPreset(m)), presets = models.filter(isPreset);
+    const base = bases().find((m) => m.id === chat.settings.model) || bases()[0], adapters = adaptersOf("").filter((m) => !isPreset(m) && !isLearned(m)), presets = models.filter(isPreset);
     const facts = [];
     if (base) facts.push(["Model", whatOf(base)]);
     at("served").textContent = base ? base.id : "Ask something";
@@ -71,6 +72,13 @@ function showEmpty() {
     if (presets.length) facts.push(["Presets", presets.slice(0, 12).map((m) => m.id).join(", ")]);
     if (props) facts.push(["At once", `${props.total_slots} requests${bases().length > 1 ? " for each model" : ""}`], ["Server", props.build_info]);
     at("facts").replaceChildren(...facts.flatMap(([name, value]) => [el("dt", null, name), el("dd", null, value)]));
+}
+
+const learns = () => !!(props && props.learns && props.learns.feedback);
+
+function showLearning() {
+    at("learning-tab").hidden = !learns();
+    chat.refreshAll();
 }
 
 async function loadModels() {
@@ -88,6 +96,7 @@ async function loadModels() {
         stale = at("pickers").contains(document.activeElement); // then they are drawn when it is left
         if (!stale) showPickers();
         showEmpty();
+        showLearning();
     }
     if (models.some((m) => m.status && m.status.value === "loading")) again = setTimeout(loadModels, RELOAD);
 }
@@ -125,6 +134,7 @@ function onUp() {
     clearInterval(down);
     down = 0;
     say("The server answers again");
+    props = null; // it may be another one
     loadModels();
 }
 
@@ -154,21 +164,21 @@ function fillPanel() {
 
 async function route() {
     const [, where, id] = location.hash.split("/");
-    const isServer = where === "server";
-    at("chat").hidden = isServer;
-    at("server").hidden = !isServer;
-    at("chat-tab").toggleAttribute("aria-current", false);
-    for (const [tab, on] of [["chat-tab", !isServer], ["server-tab", isServer]])
-        if (on) at(tab).setAttribute("aria-current", "page");
-        else at(tab).removeAttribute("aria-current");
-    at("settings-button").hidden = at("title").hidden = isServer;
-    if (isServer) {
-        document.title = "Server – Weft";
+    const view = where === "server" || where === "learning" ? where : "chat", isChat = view === "chat";
+    for (const name of ["chat", "server", "learning"]) {
+        at(name).hidden = name !== view;
+        if (name === view) at(`${name}-tab`).setAttribute("aria-current", "page");
+        else at(`${name}-tab`).removeAttribute("aria-current");
+    }
+    at("settings-button").hidden = at("title").hidden = !isChat;
+    for (const [name, one] of [["server", server], ["learning", learning]])
+        if (name === view) one.start();
+        else one.stop();
+    if (!isChat) {
+        document.title = `${view === "server" ? "Server" : "Learning"} – Weft`;
         at("settings").hidden = true;
-        server.start();
         return;
     }
-    server.stop();
     if (document.body.classList.contains("settings-open")) at("settings").hidden = false;
     if (where === "c" && id !== chat.c.id && !(await chat.open(id))) location.hash = "#/";
     else if (where !== "c" && !chat.isNew) chat.fresh();
@@ -267,7 +277,7 @@ function begin() {
         models: () => models,
         changed: (c) => {
             sidebar.refresh();
-            if (c !== chat.c || location.hash === "#/server" || location.hash === `#/c/${c.id}`) return;
+            if (c !== chat.c || ["#/server", "#/learning"].includes(location.hash) || location.hash === `#/c/${c.id}`) return;
             history.replaceState(null, "", `#/c/${c.id}`);
             sidebar.mark(c.id);
             at("chat-tab").href = `#/c/${c.id}`;
@@ -285,6 +295,14 @@ function begin() {
             if (models.some((m) => m.status)) again = setTimeout(loadModels, RELOAD); // it may be loaded for this
         },
         notice,
+        learns,
+        answered: async (name, by) => { // so that model is there to be asked about
+            if (isVersion(by) && !models.some((m) => m.id === by)) loadModels();
+            if (props) return;
+            props = await getJson(name ? `props?model=${encodeURIComponent(name)}` : "props").catch(() => null);
+            showEmpty();
+            showLearning();
+        },
     });
     sidebar = new Sidebar({list: at("conversations"), search: at("search"), note: at("kept")}, {
         removed: (id) => {
@@ -296,6 +314,7 @@ function begin() {
         elsewhere: (id) => chat.reload(id),
     });
     server = new ServerView(at("server"), () => models, loadModels);
+    learning = new LearningView(at("learning"), loadModels);
     wire();
     showTheme();
     showSide(!isNarrow());

@@ -63,3 +63,31 @@ export class Chart {
         this.picture.setAttribute("aria-label", `${this.title}: ${this.lines.map((l, i) => `${l.name} ${words[i]}`).join(", ")} now; the scale ends at ${this.show(top)}`);
     }
 }
+
+// The versions' rows, the newest first, as points [time, value]: how many were published and refused by then, and the KL of each.
+export function historyOf(rows) {
+    const out = {published: [], rejected: [], kl: []};
+    for (const v of rows.slice().reverse()) {
+        const own = v.what === "published" || v.what === "rejected" ? out[v.what] : null;
+        if (own) own.push([v.time_ms, own.length + 1]);
+        if (v.what === "published" && Number.isFinite(v.kl)) out.kl.push([v.time_ms, v.kl]);
+    }
+    return out;
+}
+
+/* lines: [{name, kind, points: [[time in ms, value], ...]}], drawn over time, in steps or (joined) from point to point */
+export function stepsChart(title, lines, {show = short, joined = false} = {}) {
+    const all = lines.flatMap((l) => l.points), times = all.map(([t]) => t), first = Math.min(...times), last = Math.max(...times);
+    const top = niceTop(Math.max(0, ...all.map(([, v]) => v))), x = (t) => (last > first ? 4 + ((t - first) / (last - first)) * (WIDTH - 8) : WIDTH / 2).toFixed(1);
+    const y = (v) => (HEIGHT - 2 - (v / top) * (HEIGHT - 6)).toFixed(1), words = lines.map((l) => `${l.name} ${l.points.length ? show(l.points[l.points.length - 1][1]) : 0}`);
+    const paths = lines.flatMap((l) => {
+        const line = l.points.map(([t, v], i) => (i ? (joined ? `L${x(t)} ${y(v)}` : `H${x(t)}V${y(v)}`) : joined ? `M${x(t)} ${y(v)}` : `M0 ${y(0)}H${x(t)}V${y(v)}`)).join("");
+        return [svg("path", {class: `line ${l.kind}`, d: line && !joined ? `${line}H${WIDTH}` : line}), svg("path", {class: `line dots ${l.kind}`, d: l.points.map(([t, v]) => `M${x(t)} ${y(v)}h0`).join("")})];
+    });
+    const date = (t) => new Date(t).toLocaleString(undefined, last - first < 2 * 86400000 ? {dateStyle: "medium", timeStyle: "short"} : {dateStyle: "medium"});
+    return el("figure", {class: "chart"}, el("figcaption", null, el("span", {class: "chart-title"}, title), el("span", {class: "chart-now"}, words.join(" · "))),
+        el("div", {class: "plot"}, svg("svg", {viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": `${title} from ${date(first)} to ${date(last)}: ${words.join(", ")}; the scale ends at ${show(top)}`},
+            svg("path", {class: "rule", d: `M0 .5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}M0 ${HEIGHT - 0.5}H${WIDTH}`}), paths), el("span", {class: "chart-scale"}, show(top))),
+        el("div", {class: "span quiet"}, el("span", null, date(first)), last > first && el("span", null, date(last))),
+        lines.length > 1 && el("span", {class: "legend"}, lines.map((l) => el("span", {class: `key ${l.kind}`}, l.name))));
+}

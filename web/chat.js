@@ -3,6 +3,7 @@
 // conversation with running answers is kept until they end, whatever else is opened meanwhile.
 import {el, say} from "./dom.js";
 import {DEFAULTS, requestOf, run, sideOf} from "./answer.js";
+import {tell, wordsOf} from "./feedback.js";
 import {MessageView} from "./message.js";
 import * as store from "./store.js";
 import * as tree from "./tree.js";
@@ -19,7 +20,8 @@ function lastSettings() {
 }
 
 export class Chat {
-    /* parts: {messages, empty}: elements; hooks: {models(), changed(conversation), title(text), busy(flag), notice(text)} */
+    /* parts: {messages, empty}: elements; hooks: {models(), changed(conversation), title(text), busy(flag), notice(text),
+       learns(), answered(asked, by)} */
     constructor(parts, hooks) {
         this.parts = parts;
         this.hooks = hooks;
@@ -52,6 +54,7 @@ export class Chat {
         if (!c) return false;
         c.settings = {...DEFAULTS, ...c.settings};
         for (const n of Object.values(c.nodes)) if (n.finish === "running" && !this.running.has(n.id)) n.finish = "stopped";
+        if (!busy) for (const n of Object.values(c.nodes)) if (n.said) n.said = tree.saidOf(n.said);
         this.c = c;
         this.isNew = false;
         this.render();
@@ -120,6 +123,8 @@ export class Chat {
             isKept: (n) => tree.pathTo(this.c, this.c.head).includes(n),
             keep: (n) => this.keepOne(n),
             remove: (n) => this.remove(n),
+            learns: () => this.hooks.learns(),
+            tell: (n, kind, value) => this.tell(n, kind, value),
         };
     }
 
@@ -255,12 +260,17 @@ export class Chat {
         run(node, body, controller.signal, changed).finally(() => {
             this.running.delete(node.id);
             this.keep(c);
+            this.hooks.answered(body.model, node.model);
             if (c !== this.c) return;
             this.hooks.busy(this.isBusy());
-            for (const view of this.views.values()) view.update();
+            this.refreshAll();
             this.follow();
             say(node.finish === "failed" ? `The answer failed: ${node.error}` : `The answer is complete: ${node.content.slice(0, 600)}`);
         });
+    }
+
+    refreshAll() {
+        for (const view of this.views.values()) view.update();
     }
 
     refresh(node) {
@@ -289,6 +299,20 @@ export class Chat {
         let last = null;
         node.calls.forEach((call, i) => (last = tree.add(this.c, {role: "tool", call: call.id, content: texts[i]})));
         this.answer(last.id);
+    }
+
+    // Says something of an answer to the server, and keeps what that said, wherever the conversation is by then.
+    async tell(node, kind, value) {
+        const {c} = this, {id, request} = node;
+        node.said = {...node.said, [kind]: {value, state: "sending"}};
+        this.refresh(node);
+        const said = await tell(request, kind, value), busy = [...this.running.values()].find((r) => r.conversation.id === c.id);
+        const now = this.c.id === c.id ? this.c : busy ? busy.conversation : await store.load(c.id), kept = now && now.nodes[id];
+        if (!kept || !kept.request || kept.request.id !== request.id) return;
+        kept.said = {...kept.said, [kind]: said};
+        await this.keep(now);
+        this.refresh(kept);
+        say(wordsOf(kind, said));
     }
 
     async remove(node) {

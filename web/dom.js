@@ -54,6 +54,9 @@ const PATHS = {
     load: "M8 9.8v-7M5 5.5l3-3 3 3M3 12.8h10",
     pair: "M2.5 3.5h4.8v9H2.5zM8.7 3.5h4.8v9H8.7z",
     check: "M3.5 8.5l3 3 6-7",
+    up: "M5 7.2v6H2.8v-6zM5 7.2l2.8-4.6c1 0 1.5.7 1.4 1.6l-.4 2.2h3.3c.8 0 1.3.7 1.1 1.5l-1 4.2c-.2.7-.7 1.1-1.4 1.1H5",
+    down: "M11 8.8v-6h2.2v6zM11 8.8l-2.8 4.6c-1 0-1.5-.7-1.4-1.6l.4-2.2H3.9c-.8 0-1.3-.7-1.1-1.5l1-4.2c.2-.7.7-1.1 1.4-1.1H11",
+    mend: "M2.5 3.5h10M2.5 7h6M2.5 10.5h3M8 11.2l2 2 3.8-5",
 };
 
 export function icon(name) {
@@ -69,6 +72,12 @@ export function iconButton(name, label, click, options = {}) {
 
 export function textButton(label, click, options = {}) {
     return el("button", {type: "button", class: "button", on: {click}, ...options}, label);
+}
+
+// A figure with its label, of a <dl>.
+export function tile(label) {
+    const value = el("dd");
+    return {element: el("div", {class: "tile"}, el("dt", null, label), value), value};
 }
 
 // Pages that come without TLS from another machine have no clipboard; they copy what is selected.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // message.js: one message as it is shown: text, thoughts, calls of tools, probabilities, numbers and what can be done.
 import {copyText, el, freshId, icon, iconButton, say, seconds, textButton} from "./dom.js";
+import {FeedbackView} from "./feedback.js";
 import {highlight} from "./highlight.js";
 import {Markdown} from "./markdown.js";
 import {tokenList} from "./tokens.js";
@@ -36,7 +37,7 @@ function numbersOf(node) {
 }
 
 /* actions: {place(node): {at, n}, go(node, by), again(node), edit(node, text), more(node), results(node, texts), keep(node),
-   isKept(node), remove(node)} */
+   isKept(node), remove(node), and those of FeedbackView} */
 export class MessageView {
     constructor(node, label, actions) {
         this.node = node;
@@ -53,9 +54,11 @@ export class MessageView {
         this.error = el("p", {class: "error", hidden: true});
         this.numbers = el("div", {class: "numbers"});
         this.buttons = el("div", {class: "actions", role: "group", "aria-label": `Actions for this ${this.isAnswer() ? "answer" : "message"}`});
+        this.feedback = this.isAnswer() ? new FeedbackView(node, actions) : null;
+        this.who = el("div", {class: "who"}, label);
         this.element = el("article", {class: `message ${node.role}`, "aria-label": label, "data-id": node.id},
-            el("div", {class: "who"}, label), this.reasoning, this.body, this.calls, this.error,
-            el("div", {class: "foot"}, this.numbers, this.buttons));
+            this.who, this.reasoning, this.body, this.calls, this.error,
+            el("div", {class: "foot"}, this.numbers, this.feedback && this.feedback.buttons, this.buttons), this.feedback && this.feedback.element);
         this.update();
     }
 
@@ -72,6 +75,10 @@ export class MessageView {
         if (this.editing) return;
         this.element.classList.toggle("running", this.isRunning());
         this.element.setAttribute("aria-busy", String(this.isRunning()));
+        if (this.isAnswer() && node.model && node.model !== this.who.textContent) { // which version answers is known by then
+            this.who.textContent = node.model;
+            this.element.setAttribute("aria-label", node.model);
+        }
         this.showText();
         this.showReasoning();
         if (node.calls) this.showCalls();
@@ -79,6 +86,7 @@ export class MessageView {
         this.error.textContent = node.error || "";
         this.numbers.replaceChildren(...numbersOf(node));
         if (this.buttonsAre !== this.buttonState()) this.showButtons();
+        if (this.feedback) this.feedback.update();
     }
 
     showText() {

@@ -4,16 +4,11 @@
 import {basesOf} from "./answer.js";
 import {getJson, getText} from "./api.js";
 import {Chart} from "./charts.js";
-import {bytes, el, seconds, short} from "./dom.js";
+import {bytes, el, seconds, short, tile} from "./dom.js";
 import {parseMetrics, quantile, total} from "./metrics.js";
 
 const EVERY = 1000;
 const share = (v) => (Number.isFinite(v) ? `${(v * 100).toFixed(0)} %` : "–");
-
-function tile(label) {
-    const value = el("dd");
-    return {element: el("div", {class: "tile"}, el("dt", null, label), value), value};
-}
 
 function rateOf(before, now, name, passed, labels) {
     return before ? Math.max(0, total(now, name, labels) - total(before, name, labels)) / passed : NaN;
@@ -203,10 +198,14 @@ export function standingOf(model) {
 
 export const isLoaded = (model) => !model.status || model.status.value === "loaded";
 
+// A version of the caller's own adapter, NAME@7: it answers where nothing else is named.
+export const isLearned = (model) => model.learned === true;
+
 // A name with settings over a model, of weft.yaml; what else has a parent is an adapter.
-export const isPreset = (model) => !!model.parent && !(model.meta && Number.isInteger(model.meta.adapter_id));
+export const isPreset = (model) => !!model.parent && !isLearned(model) && !(model.meta && Number.isInteger(model.meta.adapter_id));
 
 export function whatOf(model) {
+    if (isLearned(model)) return `version ${model.version} of what you taught ${model.parent}`;
     if (model.parent) return `${isPreset(model) ? "preset over" : "adapter of"} ${model.parent}`;
     const m = model.meta || {}, parts = [];
     if (m.n_params) parts.push(`${short(m.n_params)} parameters`);

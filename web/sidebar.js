@@ -3,6 +3,7 @@
 import {download, el, iconButton, say} from "./dom.js";
 import {DEFAULTS} from "./answer.js";
 import * as store from "./store.js";
+import {sure} from "./sure.js";
 import {asMarkdown, fromFile} from "./tree.js";
 
 const DAY = 86400000, FOUND = 200;
@@ -76,18 +77,12 @@ export class Sidebar {
         if (found) say(`${found.size} conversations found`);
     }
 
-    ask(head) {
-        const dialog = document.getElementById("sure");
-        dialog.querySelector("p").textContent = `Delete “${head.title || "Untitled"}”? It is not kept anywhere else.`;
-        dialog.returnValue = "";
-        dialog.onclose = async () => {
-            if (dialog.returnValue !== "yes") return;
-            await store.remove(head.id);
-            await this.refresh();
-            this.hooks.removed(head.id);
-            this.parts.search.focus();
-        };
-        dialog.showModal();
+    async ask(head) {
+        if (!(await sure({title: "Delete the conversation?", text: `“${head.title || "Untitled"}” is not kept anywhere else.`}))) return;
+        await store.remove(head.id);
+        await this.refresh();
+        this.hooks.removed(head.id);
+        this.parts.search.focus();
     }
 
     async exportAll() {

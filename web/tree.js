@@ -4,7 +4,9 @@
 //
 // conversation: {id, title, created, updated, settings, nodes: {id: message}, head: id or null}
 // message: {id, parent: id or null, role, content, created} and, of an assistant, {model, reasoning, calls, finish, error,
-//          stats, tokens, group, form}, of a tool {call}. group: answers that stand side by side have the same.
+//          stats, tokens, group, form, request, said}, of a tool {call}. group: answers that stand side by side have the same.
+// request: {id, index, part}: by which the server knows the answer; part: it is the end of one that went on.
+// said: {thumb, edit, correction: {value, state: "sending" | "kept" | "repeated" | "refused", prompts, words}}: of the answer, to the server.
 
 export function newId() {
     const bytes = crypto.getRandomValues(new Uint8Array(12));
@@ -99,6 +101,20 @@ function tokensOf(list) {
         (Array.isArray(t[2]) ? t[2] : []).filter((p) => Array.isArray(p) && typeof p[0] === "string" && Number.isFinite(p[1]))]);
 }
 
+export const KINDS = ["thumb", "edit", "correction"];
+
+// What was said, as files and the database bring it.
+export function saidOf(given) {
+    const out = {};
+    for (const kind of KINDS) {
+        const s = given && typeof given === "object" ? given[kind] : null;
+        if (!s || typeof s.value !== "string" || !["kept", "repeated", "refused", "sending"].includes(s.state)) continue;
+        out[kind] = {value: s.value, state: s.state, prompts: s.prompts === true, words: typeof s.words === "string" ? s.words : ""};
+        if (s.state === "sending") Object.assign(out[kind], {state: "refused", words: "the page was left before the server had answered"});
+    }
+    return out;
+}
+
 function nodeOf(given, ids) {
     const role = ["user", "assistant", "tool"].includes(given.role) ? given.role : null;
     if (!role) return null;
@@ -106,6 +122,9 @@ function nodeOf(given, ids) {
         created: number(given.created, 0)};
     for (const name of ["model", "reasoning", "finish", "error", "group", "form", "call"])
         if (typeof given[name] === "string") node[name] = given[name];
+    if (given.request && typeof given.request.id === "string" && Number.isInteger(given.request.index))
+        node.request = {id: given.request.id, index: given.request.index, ...(given.request.part === true && {part: true})};
+    if (given.said) node.said = saidOf(given.said);
     if (given.chosen === true) node.chosen = true;
     if (Array.isArray(given.calls))
         node.calls = given.calls.filter((t) => t && typeof t === "object").map((t) => ({id: text(t.id), name: text(t.name),

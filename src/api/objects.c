@@ -230,7 +230,8 @@ void weft__api_put_props(weft__strbuf *out, const weft__api_props *props)
     put_string(out, props->bos);
     weft__strbuf_puts(out, ",\"eos_token\":");
     put_string(out, props->eos);
-    weft__strbuf_printf(out, ",\"build_info\":\"weft-%s\"}", weft_version());
+    weft__strbuf_printf(out, ",\"learns\":{\"feedback\":%s,\"memories\":%s},\"build_info\":\"weft-%s\"}",
+                        truth(props->takes_feedback), truth(props->has_memories), weft_version());
 }
 
 void weft__api_put_slot(weft__strbuf *out, const weft__api_slot *slot)

@@ -63,6 +63,7 @@ typedef struct weft__api_props {
     int32_t n_ctx, n_slots;
     const char *alias, *path; /* of the model */
     const char *chat_template, *bos, *eos;
+    int takes_feedback, has_memories; /* of the server: what a caller may tell it */
 } weft__api_props;
 void weft__api_put_props(weft__strbuf *out, const weft__api_props *props);
 

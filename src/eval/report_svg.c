@@ -4,20 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/svg.h"
 #include "eval/report.h"
 
 enum { WIDTH = 860, LEFT = 260, RIGHT = 190, TOP = 56, ROW = 44 };
-
-static void put_label(weft__strbuf *t, double x, double y, const char *anchor, const char *text)
-{
-    weft__strbuf_printf(t, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
-    for (; *text; text++) { /* what a task or filter may be called, as XML takes it */
-        if (*text == '<') weft__strbuf_puts(t, "&lt;");
-        else if (*text == '&') weft__strbuf_puts(t, "&amp;");
-        else if ((unsigned char)*text >= 0x20) weft__strbuf_putc(t, *text);
-    }
-    weft__strbuf_puts(t, "</text>\n");
-}
 
 static double x_of(double v, double most)
 {
@@ -47,27 +37,23 @@ static void put_row(weft__strbuf *t, const weft__eval_row *row, double y)
     const int in_share = row->metric->aggregation == WEFT__EVAL_MEAN && f.value <= 1 && (!paired || base.value <= 1);
     const double most = in_share ? 1 : 1.15 * fmax(fmax(f.value, f.high), paired ? fmax(base.value, base.high) : 0);
     snprintf(text, sizeof text, "%.40s · %.24s", row->filter, row->metric->name);
-    put_label(t, LEFT - 10, y + 22, "end", text);
+    weft__svg_label(t, LEFT - 10, y + 22, "end", text);
     if (paired) put_bar(t, &base, most, y + 2, 10, "b");
     put_bar(t, &f, most, y + 13, 16, "m");
     if (paired) snprintf(text, sizeof text, "%.4g (was %.4g, p %.2g)", f.value, base.value, p.p);
     else snprintf(text, sizeof text, "%.4g [%.4g, %.4g]", f.value, f.low, f.high);
-    put_label(t, WIDTH - RIGHT + 8, y + 25, "start", text);
+    weft__svg_label(t, WIDTH - RIGHT + 8, y + 25, "start", text);
 }
 
 void weft__eval_report_svg(const weft__eval_report *r, weft__strbuf *t)
 {
     const int height = TOP + ROW * (int)(r->n_rows ? r->n_rows : 1) + 20;
     char title[300];
-    weft__strbuf_printf(t,
-                        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
-                        "font-size=\"12\">\n<style>path{stroke:#222;fill:none}.m{fill:#1f5fa8}.b{fill:#bbb}</style>\n"
-                        "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
-                        WIDTH, height);
+    weft__svg_begin(t, WIDTH, height, "path{stroke:#222;fill:none}.m{fill:#1f5fa8}.b{fill:#bbb}");
     snprintf(title, sizeof title, "%.100s: %.100s, %zu documents, %lld examples", r->model, r->task->name, r->n,
              (long long)r->task->n_fewshot);
     weft__strbuf_puts(t, "<g font-size=\"15\">");
-    put_label(t, 16, 26, "start", title);
+    weft__svg_label(t, 16, 26, "start", title);
     weft__strbuf_puts(t, "</g>\n");
     for (size_t i = 0; i < r->n_rows; i++) put_row(t, &r->rows[i], TOP + ROW * (double)i);
     weft__strbuf_puts(t, "</svg>\n");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* teach_feed.c: from the store to the loop (teach_store.h): rows of versions that were, and corrections and answers as
  * they come. One reader at a time; the store's writer only wakes it. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,10 @@ enum { AGAIN_MS = 200 /* where the loop has no room for more */ };
 
 weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__version_row *row, weft_error *err)
 {
-    char parent[24], report[64];
+    char parent[24], report[128], kl[40] = "";
     snprintf(parent, sizeof parent, "%lld", (long long)row->parent);
-    snprintf(report, sizeof report, "{\"reason\":\"%s\"}", row->reason);
+    if (row->kl != 0 && isfinite(row->kl)) snprintf(kl, sizeof kl, ",\"kl\":%.9g", row->kl);
+    snprintf(report, sizeof report, "{\"reason\":\"%s\"%s}", row->reason, kl);
     const weft__learn_version v = {.tenant = row->tenant,
                                    .adapter = row->name,
                                    .version = row->version,

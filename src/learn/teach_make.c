@@ -230,7 +230,8 @@ static weft_status publish(loop_making *m, weft_error *err)
     weft__version_row row = {.what = g->passed ? WEFT__VERSION_PUBLISHED : WEFT__VERSION_REJECTED,
                              .parent = m->parent,
                              .first_event = m->first,
-                             .last_event = m->last};
+                             .last_event = m->last,
+                             .kl = g->kl};
     snprintf(row.tenant, sizeof row.tenant, "%s", m->t->tenant);
     snprintf(row.name, sizeof row.name, "%s", m->t->name);
     snprintf(row.reason, sizeof row.reason, "%s", g->passed ? "" : weft__gate_reason_name(g->reason));

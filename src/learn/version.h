@@ -38,6 +38,7 @@ typedef struct weft__version_row {
     char content[WEFT__VERSION_CONTENT]; /* of what was published */
     char reason[24];                     /* of the gate, of one that was rejected */
     int64_t first_event, last_event;     /* that it learned from; 0: none */
+    double kl;                           /* of the gate, to the base, nats a token; 0 or not finite: not measured */
 } weft__version_row;
 
 typedef struct weft__versions weft__versions;

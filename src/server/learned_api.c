@@ -26,15 +26,21 @@ typedef struct learned_history {
     size_t n;
 } learned_history;
 
-/* {"reason":"kl"} */
-static void put_reason(weft__strbuf *out, const char *report)
+/* Of {"reason":"kl","kl":0.03}; without the second it was not measured. */
+static void put_report(weft__strbuf *out, const char *report)
 {
     weft__json *root = NULL;
     const char *reason = "";
     size_t n = 0;
+    double kl;
     if (report && *report && !weft__json_parse(report, strlen(report), &root, NULL))
         weft__json_string(weft__json_get(root, "reason"), &reason, &n);
+    weft__strbuf_puts(out, ",\"reason\":");
     weft__json_write_string(out, reason, n);
+    if (weft__json_double(weft__json_get(root, "kl"), &kl)) {
+        weft__strbuf_puts(out, ",\"kl\":");
+        weft__json_write_double(out, kl);
+    }
     weft__json_free(&root);
 }
 
@@ -52,8 +58,7 @@ static int add_version(void *arg, const weft__learn_version *v)
                         what == WEFT__VERSION_ROLLED_BACK ? "rolled_back" : weft__version_what_name(what),
                         *v->parent ? v->parent : "0");
     weft__json_write_string(out, v->content, strlen(v->content));
-    weft__strbuf_puts(out, ",\"reason\":");
-    put_reason(out, v->report);
+    put_report(out, v->report);
     weft__strbuf_printf(out, ",\"first_event\":%" PRId64 ",\"last_event\":%" PRId64 ",\"time_ms\":%" PRId64 "}",
                         v->first_event, v->last_event, v->time_ms);
     return out->failed;

@@ -295,7 +295,9 @@ static void answer_props(weft__server_model *m, weft__http_request *r, const wef
                                                  .path = m->info.name,
                                                  .chat_template = m->chat_source ? m->chat_source : "",
                                                  .bos = m->bos,
-                                                 .eos = m->eos});
+                                                 .eos = m->eos,
+                                                 .takes_feedback = m->server->learn != NULL,
+                                                 .has_memories = m->server->memories != NULL});
     reply(r, &out);
 }
 

@@ -3,7 +3,7 @@
  * held-out losses as dots. Stateless. */
 #include <math.h>
 
-#include "base/text.h"
+#include "base/svg.h"
 #include "format/out_file.h"
 #include "train/curve.h"
 
@@ -112,29 +112,14 @@ static void draw_heldout(weft__strbuf *t, const weft__curve *c, const scale *s)
                             WIDTH - 110, TOP - 18, WIDTH - 100, TOP - 14);
 }
 
-/* What a file may be called, as XML takes it. */
-static void put_escaped(weft__strbuf *t, const char *s)
-{
-    for (; *s; s++) {
-        if (*s == '<') weft__strbuf_puts(t, "&lt;");
-        else if (*s == '&') weft__strbuf_puts(t, "&amp;");
-        else if ((unsigned char)*s >= 0x20) weft__strbuf_putc(t, *s);
-    }
-}
-
 static void draw(weft__strbuf *t, const weft__curve *c)
 {
     scale s = scale_of(c);
-    weft__strbuf_printf(t,
-                        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
-                        "font-size=\"12\">\n",
-                        WIDTH, HEIGHT);
-    weft__strbuf_puts(
-        t, "<style>path{fill:none}.g{stroke:#ddd}.a{stroke:#333}.l{stroke:#a9c4e6}.m{stroke:#1f5fa8;stroke-width:2}"
-           "circle{fill:#c0392b}</style>\n"
-           "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+    weft__svg_begin(t, WIDTH, HEIGHT,
+                    "path{fill:none}.g{stroke:#ddd}.a{stroke:#333}.l{stroke:#a9c4e6}.m{stroke:#1f5fa8;stroke-width:2}"
+                    "circle{fill:#c0392b}");
     weft__strbuf_printf(t, "<text x=\"%d\" y=\"24\" font-size=\"15\">", LEFT);
-    put_escaped(t, c->title);
+    weft__svg_text(t, c->title);
     weft__strbuf_puts(t, "</text>\n");
     draw_axes(t, &s);
     draw_line(t, c, &s, 0);

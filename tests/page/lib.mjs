@@ -79,6 +79,22 @@ export async function closeBrowser() {
     browser = null;
 }
 
+// Presses Tab until an element is focused that fits; each on the way must show that it has the focus.
+export async function tabTo(p, selector, key = "Tab") {
+    for (let i = 0; i < 80; i++) {
+        await p.keyboard.press(key);
+        const [fits, shows, what] = await p.evaluate((s) => {
+            const e = document.activeElement, style = getComputedStyle(e), around = e.closest(".composer");
+            const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
+            return [e.matches(s), e === document.body || ring || (e.id === "say" && getComputedStyle(around.querySelector(".bar")).boxShadow !== "none"),
+                e.outerHTML.slice(0, 120)];
+        }, selector);
+        assert.ok(shows, `no focus is seen on ${what}`);
+        if (fits) return;
+    }
+    assert.fail(`Tab does not come to ${selector}`);
+}
+
 // A page of its own at the server, and what may not happen there.
 export class Visit {
     static async to(server, options = {}, path = "/") {

@@ -2,7 +2,7 @@
 // How the page looks and is used: narrow, dark, by keyboard alone, and to axe-core.
 import assert from "node:assert/strict";
 import {after, before, test} from "node:test";
-import {Server, Visit, closeBrowser} from "./lib.mjs";
+import {Server, Visit, closeBrowser, tabTo} from "./lib.mjs";
 
 const TEXT = "[say ## Title\n\nText with `code`, **bold** and a list:\n\n- one\n- two\n  1. deeper\n\n| name | value |\n| --- | ---: |\n| alpha | 1 |\n| beta | 22 |\n\n" +
     "```python\ndef f(x):  # a comment\n    return x + 1.5, \"text\"\n```\n\n> quoted\n\nThe end of a rather long answer.";
@@ -64,22 +64,6 @@ test("the switch of colours wins over the system and is kept", async () => {
     assert.equal(await ground(), light);
     await v.end();
 });
-
-// Presses Tab until an element is focused that fits; each on the way must show that it has the focus.
-async function tabTo(p, selector, key = "Tab") {
-    for (let i = 0; i < 80; i++) {
-        await p.keyboard.press(key);
-        const [fits, shows, what] = await p.evaluate((s) => {
-            const e = document.activeElement, style = getComputedStyle(e), around = e.closest(".composer");
-            const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
-            return [e.matches(s), e === document.body || ring || (e.id === "say" && getComputedStyle(around.querySelector(".bar")).boxShadow !== "none"),
-                e.outerHTML.slice(0, 120)];
-        }, selector);
-        assert.ok(shows, `no focus is seen on ${what}`);
-        if (fits) return;
-    }
-    assert.fail(`Tab does not come to ${selector}`);
-}
 
 test("by keyboard alone", async () => {
     const v = await Visit.to(server), p = v.page;

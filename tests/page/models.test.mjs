@@ -54,3 +54,39 @@ test("what is told of a model: its state, that it stays, why it failed", () => {
     assert.equal(standingOf({id: "a", status: {value: "unloaded", failed: true, message: "no such file"}}), "failed: no such file");
     assert.equal(stateOf({id: "a", status: {value: "loading", progress: 0.4}}), "loading 40 %");
 });
+
+test("what was said of an answer: in words, and as files bring it", async () => {
+    const {wordsOf} = await load("feedback.js"), {saidOf, fromFile} = await load("tree.js");
+    assert.equal(wordsOf("thumb", {value: "down", state: "kept", prompts: false}), "Thumb down: kept");
+    assert.equal(wordsOf("edit", {value: "x", state: "kept", prompts: true}), "Your edit: kept; it stands in your next prompts");
+    assert.equal(wordsOf("correction", {value: "x", state: "repeated", prompts: false}), "Your correction: said before, and counts once; it does not enter prompts");
+    assert.equal(wordsOf("correction", {value: "x", state: "refused", words: "too much"}), "Your correction was refused: too much");
+    assert.deepEqual(saidOf({thumb: {value: "up", state: "odd"}, edit: 5, reward: {value: "1", state: "kept"}}), {});
+    assert.equal(saidOf({edit: {value: "x", state: "sending"}}).edit.state, "refused"); // nobody knows what became of it
+    const request = {id: "chatcmpl-1", index: 1, part: true, more: {}};
+    const [c] = fromFile(JSON.stringify({head: "a", nodes: {a: {id: "a", role: "assistant", content: "x", request, said: {thumb: {value: "up", state: "kept"}}}}}), DEFAULTS);
+    assert.deepEqual(Object.values(c.nodes)[0].request, {id: "chatcmpl-1", index: 1, part: true});
+    assert.equal(Object.values(c.nodes)[0].said.thumb.value, "up");
+});
+
+test("what became of versions: in words, and over time", async () => {
+    const {fateOf} = await load("learning.js"), {historyOf} = await load("charts.js");
+    assert.equal(fateOf({what: "rejected", reason: "kl"}), "refused by the gate: it would have spoken too differently from the base (kl)");
+    assert.equal(fateOf({what: "rejected", reason: "new-one"}), "refused by the gate: new-one");
+    assert.equal(fateOf({what: "rolled_back", version: 0}), "gone back to the base alone");
+    const rows = [{what: "rejected", time_ms: 40}, {what: "rolled_back", time_ms: 35}, {what: "published", time_ms: 30, kl: 0.5}, {what: "rejected", time_ms: 20, kl: 9}, {what: "published", time_ms: 10}];
+    assert.deepEqual(historyOf(rows), {published: [[10, 1], [30, 2]], rejected: [[20, 1], [40, 2]], kl: [[30, 0.5]]});
+});
+
+test("an answer is known by its request's id; one that goes on is a part", async () => {
+    const {run} = await load("answer.js");
+    const event = (id) => `data: ${JSON.stringify({id, model: "m", choices: [{index: 0, delta: {content: "x"}, finish_reason: "stop"}]})}\n\ndata: [DONE]\n\n`;
+    const node = {content: "", role: "assistant"}, signal = new AbortController().signal;
+    globalThis.fetch = async () => new Response(event("one"));
+    await run(node, {}, signal, () => {});
+    assert.deepEqual(node.request, {id: "one", index: 0});
+    node.said = {thumb: {value: "up", state: "kept"}};
+    globalThis.fetch = async () => new Response(event("two"));
+    await run(node, {}, signal, () => {});
+    assert.deepEqual([node.request, node.said], [{id: "two", index: 0, part: true}, undefined]);
+});

@@ -110,6 +110,7 @@ static void judge(const char *text, weft__gate_report *gate)
 {
     const char *order = strstr(text, "[reject ");
     gate->passed = !order;
+    gate->kl = 0.004;
     for (int i = 1; order && i < WEFT__GATE_REASONS; i++) {
         const char *name = weft__gate_reason_name((weft__gate_reason)i);
         if (!strncmp(order + strlen("[reject "), name, strlen(name))) gate->reason = (weft__gate_reason)i;

@@ -3,9 +3,11 @@
 prompts, forgetting; and that without it, or with `store` false, nothing is kept.
 
 usage: test_learn.py build/fake_server"""
+import contextlib
 import json
 import os
 import random
+import re
 import resource
 import signal
 import sqlite3
@@ -14,10 +16,12 @@ import tempfile
 import threading
 import time
 import unittest
+import xml.etree.ElementTree
 
 from servers import CHAT, FAKE, LLAMA, TEXT, Server, user, wait_until
 
 WEFT = FAKE[:-1] + [os.path.join(os.path.dirname(FAKE[-1]), "weft")]
+SVG = "{http://www.w3.org/2000/svg}"
 KEYS = {"ada": "ada-secret-key", "bob": "bob-secret-key"}
 
 
@@ -148,10 +152,12 @@ class Learn(unittest.TestCase):
         a = s.post(CHAT, {"messages": user("[say Hi!]")}).json
         self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "thumb": "up"}).status, 501)
         self.assertEqual(s.post("/v1/learn/forget", {}).status, 501)
+        self.assertEqual(s.get("/props").json["learns"], {"feedback": False, "memories": False})
         self.assertNotIn("weft_learn", s.ask("GET", "/metrics").body.decode())
 
     def test_feedback(self):
         s = self.serve()
+        self.assertEqual(s.ask("GET", "/props", headers=as_("ada")).json["learns"], {"feedback": True, "memories": False})
         a, b = self.ask(s, "[say One]"), self.ask(s, "[say One]")
         self.assertEqual(a["choices"][0]["message"]["content"], "One")
         first = self.feedback(s, {"request_id": a["id"], "thumb": "up"})
@@ -380,6 +386,70 @@ class Learn(unittest.TestCase):
         self.assertEqual(self.weft("learn", "forget", self.dir, "--tenant", tenant).stdout,
                          "forgotten: 2 answers, 1 events of feedback, 0 memories, 0 versions\n")
         self.assertEqual(self.weft("learn", "status", self.dir, "--json").stdout, "")
+
+    def picture(self, *options):
+        path = os.path.join(self.folder.name, "learned.svg")
+        self.weft("learn", "status", self.dir, "--svg", path, *options)
+        root = xml.etree.ElementTree.parse(path).getroot()
+        texts = [t.text for t in root.iter(SVG + "text")]
+        lines = [p.get("d") for p in root.iter(SVG + "path") if p.get("class") != "g" and "h16" not in p.get("d")]
+        height = float(root.get("viewBox").split()[3])
+        for x in re.findall(r"[MHL]([\d.]+)", " ".join(lines)):
+            self.assertTrue(64 <= float(x) <= 860, x)
+        for y in re.findall(r"V([\d.]+)", " ".join(lines)):
+            self.assertTrue(0 <= float(y) <= height, y)
+        self.assertNotIn("nan", " ".join(lines))
+        return texts, lines, len(list(root.iter(SVG + "circle")))
+
+    def put_version(self, version, what, report):
+        """Of the tenant that has '<' in its name, as learning puts it there."""
+        with contextlib.closing(sqlite3.connect(os.path.join(self.dir, "learn.db"))) as db:
+            db.execute("INSERT INTO versions(tenant, adapter, version, what, content, parent, path, first_event, last_event, options, report, time)"
+                       " SELECT tenant, 'learned-1', ?, ?, '', '', '', 0, 0, '', ?, max(time) + ? FROM answers"
+                       " WHERE tenant = (SELECT tenant FROM tenants WHERE name LIKE '%<%')", (version, what, report, 60000 * version))
+            db.commit()
+
+    def test_the_picture(self):
+        """What became of each tenant's versions, and when; texts of callers stay texts; a file of the store is not written over."""
+        s = self.serve(keys=False)
+        for i in range(3):
+            a = s.post(CHAT, {"messages": user("[say One]"), "user": "<ada & co>"}).json
+            for said in ({"thumb": "up"}, {"correction": f"Two {i}"})[: 1 + i]:
+                self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "user": "<ada & co>", **said}).status, 200)
+        s.post(CHAT, {"messages": user("[say One]")})
+        self.stop(s)
+        texts, lines, dots = self.picture()
+        self.assertEqual([t for t in texts if t in ("user-<ada & co>", "(no key)")], ["(no key)", "user-<ada & co>"])
+        for text in ("answers 3", "answers 1", "thumb 3", "correction 2"):
+            self.assertIn(text, texts)
+        self.assertNotIn("versions of the adapter", texts)
+        self.assertEqual((len(lines), dots), (4, 0))
+        self.assertEqual(lines[1].count("V"), 3)  # a step for each
+        for version, what, report in ((1, "rejected", '{"reason": "neighbours", "kl": 0.5}'), (2, "published", '{"reason": "", "kl": 0.004}'),
+                                      (3, "rejected", '{"reason": "kl"}'), (4, "published", '{"reason": "", "kl": 0.0125}'),
+                                      (2, "rolled back", '{"reason": ""}'), (5, "published", "no JSON")):
+            self.put_version(version, what, report)
+        texts, lines, dots = self.picture("--tenant", "user-<ada & co>")
+        self.assertNotIn("(no key)", texts)
+        for text in ("published 3", "rejected: neighbours 1", "rejected: kl 1", "rolled back 1", "published, last 0.0125"):
+            self.assertIn(text, texts)
+        self.assertEqual((len(lines), dots), (1 + 2 + 4 + 1, 2))
+        self.assertIn("nothing is kept of nobody", self.weft("learn", "status", self.dir, "--tenant", "nobody", rc=1).stderr)
+        for name in ("learn.db", "log/entries.jsonl"):
+            with open(os.path.join(self.dir, name), "rb") as f:
+                before = f.read()
+            self.assertIn("written over", self.weft("learn", "status", self.dir, "--svg", os.path.join(self.dir, name), rc=1).stderr)
+            with open(os.path.join(self.dir, name), "rb") as f:
+                self.assertEqual(f.read(), before)
+        self.weft("learn", "status", self.dir, "--svg", os.path.join(self.dir, "no", "x.svg"), rc=1)
+
+    def test_many_tenants_have_a_picture(self):
+        s = self.serve(keys=False)
+        for i in range(18):
+            s.post(CHAT, {"messages": user("[say One]"), "user": f"caller {i:02}"})
+        self.stop(s)
+        texts, lines, _ = self.picture()
+        self.assertEqual((len(lines), texts[-1]), (16, "and 2 more: --tenant NAME"))
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ class Learned(unittest.TestCase):
         empty = self.show(s)
         self.assertEqual((empty["object"], empty["on"], empty["current"], empty["waiting"], empty["versions"]), ("learning", True, 0, 0, []))
         first = self.learn(s, "Mira.")
-        self.assertEqual((first["version"], first["what"], first["parent"], first["reason"]), (1, "published", 0, ""))
+        self.assertEqual((first["version"], first["what"], first["parent"], first["reason"], first["kl"]), (1, "published", 0, "", 0.004))
         self.assertRegex(first["content"], "^[0-9a-f]{32}$")
         self.assertLess(abs(first["time_ms"] / 1000 - time.time()), 3600)
         shown = self.show(s)

@@ -117,6 +117,7 @@ class Memories(Learned):
 
     def test_are_put_and_found(self):
         server = self.serve("--memories", "1")
+        self.assertEqual(server.ask("GET", "/props", headers=as_("ada")).json["learns"], {"feedback": True, "memories": True})
         self.assertEqual(self.list(server)["data"], [])
         one = self.put(server, kind="semantic", key="owls", text="[pick wise]")
         self.assertEqual((one["kind"], one["key"], one["text"], one["valid_to_ms"]), ("semantic", "owls", "[pick wise]", 0))

@@ -75,7 +75,7 @@ static void erased_by_name(weft__strbuf *out)
 
 static void props(weft__strbuf *out)
 {
-    weft__api_put_props(out, &(weft__api_props){64, 2, "m", "M \"7B\"", "{{ x }}\n", "<s>", "</s>"});
+    weft__api_put_props(out, &(weft__api_props){64, 2, "m", "M \"7B\"", "{{ x }}\n", "<s>", "</s>", 1, 0});
 }
 
 static void tokens(weft__strbuf *out)
@@ -137,7 +137,8 @@ static const struct object {
             "\"presence_penalty\":0,\"frequency_penalty\":0,\"stream\":true,\"n_probs\":0}},\"total_slots\":2,"
             "\"model_alias\":\"m\",\"model_path\":\"M \\\"7B\\\"\","
             "\"modalities\":{\"vision\":false,\"audio\":false},\"chat_template\":\"{{ x }}\\n\","
-            "\"bos_token\":\"<s>\",\"eos_token\":\"</s>\",\"build_info\":\"weft-0\"}"},
+            "\"bos_token\":\"<s>\",\"eos_token\":\"</"
+            "s>\",\"learns\":{\"feedback\":true,\"memories\":false},\"build_info\":\"weft-0\"}"},
     {tokens, "{\"tokens\":[{\"id\":0,\"piece\":\"Hi\"},{\"id\":1,\"piece\":[195,40]},{\"id\":2,\"piece\":\"\"}]}"},
     {ids, "{\"tokens\":[0,1,2]}"},
     {text, "{\"content\":\"a\\u0000\\\"\"}"},

@@ -6,6 +6,7 @@
 #include "learn_lesson.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "learn/teach_offline.h"
 #include "learn/teach_store.h"
 
@@ -146,6 +147,19 @@ static void next_process(room *r, const lesson *l, const char *name)
     room_end(r);
 }
 
+/* A row says when it was, and how far its version is from the base. */
+static int has_its_figures(void *arg, const weft__learn_version *v)
+{
+    weft__json *report = NULL;
+    double kl = -1;
+    assert_true(v->time_ms > 1700000000000);
+    assert_int_equal(weft__json_parse(v->report, strlen(v->report), &report, NULL), WEFT_OK);
+    assert_true(weft__json_double(weft__json_get(report, "kl"), &kl) && kl > 0 && kl < 1);
+    weft__json_free(&report);
+    ++*(int *)arg;
+    return 0;
+}
+
 static void what_is_kept_becomes_versions(void **state)
 {
     (void)state;
@@ -182,6 +196,9 @@ static void what_is_kept_becomes_versions(void **state)
     assert_string_equal(name + strlen(name) - 2, "@2");
     assert_string_not_equal(name, other);
     assert_int_equal(r.told.n, 3);
+    int n_rows = 0;
+    assert_int_equal(weft__learn_versions(r.store, "ann", NULL, has_its_figures, &n_rows, NULL), WEFT_OK);
+    assert_int_equal(n_rows, 2);
     room_end(&r);
     next_process(&r, &l, name);
     room_remove(&r);

@@ -100,7 +100,7 @@ static void a_picture_is_drawn_of_any_numbers(void **state)
         assert_int_equal(weft__curve_draw(&c, NULL), WEFT_OK);
         weft__curve_close(&c);
         read_file(picture, svg, sizeof svg);
-        assert_non_null(strstr(svg, "Loss &lt;&amp;>"));
+        assert_non_null(strstr(svg, "Loss &lt;&amp;&gt;"));
         assert_non_null(strstr(svg, "</svg>"));
         assert_null(strstr(svg, "nan"));
         assert_null(strstr(svg, "inf"));
