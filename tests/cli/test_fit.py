@@ -149,6 +149,28 @@ class Fit(Case):
             self.assertEqual(self.files(), pulled)
             self.assertEqual(p.returncode, 0 if pulled else 1)
 
+    def test_a_file_that_is_misspelled_is_not_asked_for(self):
+        """Where OWNER is a folder here, a path was meant."""
+        import pty
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "owner"))
+            main_end, theirs = pty.openpty()
+            p = subprocess.Popen([*WEFT, "run", "owner/one", "Once", "-n", "2"], stdin=theirs, stdout=theirs, stderr=theirs,
+                                 cwd=folder, env=self.environment())
+            os.close(theirs)
+            seen = b""
+            try:
+                while b"[Y/n]" not in seen and (more := os.read(main_end, 4096)):
+                    seen += more
+            except OSError:
+                pass  # the other end is closed
+            os.close(main_end)
+            p.kill()
+            p.wait()
+        self.assertNotIn(b"[Y/n]", seen)
+        self.assertIn(b"no such file or folder", seen)
+        self.assertEqual(self.files(), [])
+
 
 def adapters():
     """A base, its GGUF adapter, and the same as a PEFT folder."""

@@ -184,7 +184,7 @@ class Near(unittest.TestCase):
             self.assertEqual(p.returncode, 1, p.stderr)
             self.assertIn(b"models/pirate.gguf is an adapter (LoRA), which changes a model: give the model, and this as --adapter NAME=PATH", p.stderr)
         p = weft("run", "alderbrook-that-is-not", "x")
-        self.assertIn(b"(a pulled model is called OWNER/NAME; 'weft list' shows them)", p.stderr)
+        self.assertIn(b"(a pulled model is called OWNER/NAME; 'weft list' shows them, 'weft pull --known' short names of others)", p.stderr)
 
 
 if __name__ == "__main__":
