@@ -297,7 +297,9 @@ class Known(Case):
         """It asks no network, and which one it is, is told."""
         p = self.weft("fit", "qwen3-4b", "--no-measure", "--memory", "64G", "--json", HF_ENDPOINT="http://127.0.0.1:9")
         self.assertEqual(p.returncode, 0, p.stderr)
-        self.assertGreater(len(json.loads(p.stdout)["cases"]), 5)
+        told = json.loads(p.stdout)
+        self.assertGreater(len(told["cases"]), 5)
+        self.assertEqual((told["threads"], told["read_gb_s"]), (None, None))  # nothing was measured
         self.assertIn(b"ggml-org/Qwen3-4B-GGUF", p.stderr)
         p = self.weft("fit", "nosuch.gguf", "--no-measure")
         self.assertEqual(p.returncode, 1)
