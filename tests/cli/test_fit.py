@@ -102,7 +102,8 @@ class Fit(Case):
         told = self.fit("owner/noise", code=1)
         self.assertEqual(told["choice"], None)
         self.assertIn("GGUF", told["cases"][0]["why"])
-        for args, word in ((("nowhere/nothing",), b"nowhere"), (("no-such-shape",), b"tinyllama"), (("tiny", "--memory", "lots"), b"--memory")):
+        for args, word in ((("nowhere/nothing",), b"nowhere"), (("no-such-shape",), b"tinyllama"), (("tiny", "--memory", "lots"), b"--memory"),
+                           (("tiny", "-c", "1000000"), b" at most")):
             p = self.weft("fit", *args, "--no-measure")
             self.assertNotEqual(p.returncode, 0)
             self.assertIn(word, p.stderr)
