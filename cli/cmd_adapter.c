@@ -191,7 +191,9 @@ static weft_status merge_into(const struct merge_options *o, const char *base, c
     progress_stops_on_signals();
     weft_status st = weft_adapter_apply(base, out, uses, o->adapters.n, o->type, &params, &r, err);
     progress_end(&bar);
-    if (!st) fprintf(stderr, "%s: %.2f MB, %d adapters merged\n", out, (double)r.bytes_after / 1e6, o->adapters.n);
+    if (!st)
+        fprintf(stderr, "%s: %.2f MB, %d adapter%s merged\n", out, (double)r.bytes_after / 1e6, o->adapters.n,
+                o->adapters.n == 1 ? "" : "s");
     if (!st) output_saturated("adapter merge", r.n_beyond);
     return st;
 }

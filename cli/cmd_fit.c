@@ -240,11 +240,13 @@ static weft_status print_fit_json(const fit_command *f, weft_error *err)
     const doctor_range *r = &f->m.measured.read_gb_s;
     weft__strbuf_puts(&t, "{\"model\": ");
     weft__json_write_string(&t, f->name, strlen(f->name));
-    weft__strbuf_printf(&t, ", \"room_bytes\": %llu, \"available_bytes\": %llu, \"threads\": %d",
-                        (unsigned long long)f->m.room, (unsigned long long)f->m.machine.available_bytes,
-                        f->m.measured.n_threads);
-    weft__strbuf_printf(&t, ", \"read_gb_s\": {\"median\": %.3f, \"least\": %.3f, \"most\": %.3f}, \"cases\": [",
-                        r->median, r->least, r->most);
+    weft__strbuf_printf(&t, ", \"room_bytes\": %llu, \"available_bytes\": %llu", (unsigned long long)f->m.room,
+                        (unsigned long long)f->m.machine.available_bytes);
+    if (f->m.measured.n_threads)
+        weft__strbuf_printf(&t, ", \"threads\": %d, \"read_gb_s\": {\"median\": %.3f, \"least\": %.3f, \"most\": %.3f}",
+                            f->m.measured.n_threads, r->median, r->least, r->most);
+    else weft__strbuf_puts(&t, ", \"threads\": null, \"read_gb_s\": null"); /* --no-measure */
+    weft__strbuf_puts(&t, ", \"cases\": [");
     for (int i = 0; i < f->n; i++) {
         if (i) weft__strbuf_puts(&t, ", ");
         put_case(&t, &f->cases[i]);

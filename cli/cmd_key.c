@@ -103,7 +103,7 @@ static const command_kind KINDS[] = {
     {"new", "a key, and the lines of it for weft.yaml", run_new, NULL, 0},
     {"hash", "what weft.yaml keeps of a key", run_hash, NULL, 0},
 };
-const kind_list KEY_KINDS = {"key", "KIND [options]", "makes keys of a server.", KINDS, sizeof KINDS / sizeof *KINDS};
+const kind_list KEY_KINDS = {"key", "KIND [options]", "Keys of a server.", KINDS, sizeof KINDS / sizeof *KINDS};
 
 int cmd_key(int argc, char **argv)
 {

@@ -365,9 +365,8 @@ static const command_kind KINDS[] = {
     {"consolidate", "all that was learned, anew from the base", learn_consolidate, NULL, 0},
     {"rollback", "makes an earlier version the current one", learn_rollback, NULL, 0},
 };
-const kind_list LEARN_KINDS = {"learn", "KIND DIR [options]",
-                               "looks at what a server keeps to learn from, and learns it.", KINDS,
-                               sizeof KINDS / sizeof *KINDS};
+const kind_list LEARN_KINDS = {"learn", "KIND DIR [options]", "What a server keeps to learn from, and learning it.",
+                               KINDS, sizeof KINDS / sizeof *KINDS};
 
 int cmd_learn(int argc, char **argv)
 {

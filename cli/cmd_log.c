@@ -174,7 +174,7 @@ static const command_kind KINDS[] = {
     {"prove", "a proof that an entry is in it", run_prove, NULL, 0},
     {"check", "does such a proof hold", run_check, NULL, 0},
 };
-const kind_list LOG_KINDS = {"log", "KIND [options]", "looks at the witness log of a server.", KINDS,
+const kind_list LOG_KINDS = {"log", "KIND [options]", "The witness log of a server.", KINDS,
                              sizeof KINDS / sizeof *KINDS};
 
 int cmd_log(int argc, char **argv)

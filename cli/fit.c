@@ -81,6 +81,9 @@ static weft_status most_of(const weft_model *outline, const fit_options *o, cons
 static weft_status find_room(const weft_model *outline, const fit_options *o, const fit_machine *m, fit_case *c,
                              weft_error *err)
 {
+    if (o->n_ctx > c->info.n_ctx_max) /* without the remedy of other commands, which have rope's options */
+        return weft_fail(err, WEFT_LIMIT, "a context of %d tokens: the model was trained for %d; give -c %d at most",
+                         o->n_ctx, c->info.n_ctx_max, c->info.n_ctx_max);
     c->n_ctx = o->n_ctx ? o->n_ctx : c->info.n_ctx_max < DEFAULT_CTX ? c->info.n_ctx_max : DEFAULT_CTX;
     weft_status st = count(outline, o, c, c->n_ctx, 1, &c->engine, &c->needed, err);
     if (st) return st;

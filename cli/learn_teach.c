@@ -17,7 +17,7 @@
     "was\n"                                                                                                            \
     "corrected before, and what the caller was answered otherwise, must stay; it may not speak differently of other "  \
     "things\n"                                                                                                         \
-    "(KL to the base), nor change a matrix by too much. The reason of each refusal is said.\n"
+    "(KL to the base), nor change a matrix by too much. The reason of each refusal is said."
 
 static void told(void *arg, const weft__version_row *row)
 {

@@ -114,9 +114,19 @@ static int tell_faults(const weft__config_faults *faults, const char *path)
 
 void serve_config_say(const weft__config *c, const char *path)
 {
-    printf("%s: nothing is wrong in it: %zu settings of the server, %zu models, %zu presets, %zu organisations, %zu "
-           "keys\n",
-           path, c->server.n, c->n_models, c->n_presets, c->n_organisations, c->n_keys);
+    const struct {
+        size_t n;
+        const char *what;
+    } counts[] = {{c->server.n, "setting"},
+                  {c->n_models, "model"},
+                  {c->n_presets, "preset"},
+                  {c->n_organisations, "organisation"},
+                  {c->n_keys, "key"}};
+    printf("%s: nothing is wrong in it: ", path);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        printf("%s%zu %s%s%s", i ? ", " : "", counts[i].n, counts[i].what, counts[i].n == 1 ? "" : "s",
+               i ? "" : " of the server");
+    putchar('\n');
 }
 
 static int apply(const command_spec *spec, const weft__config_settings *all, const char *path)

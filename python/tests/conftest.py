@@ -5,6 +5,7 @@ WEFT_PROGRAM   the program whose answers must be the same; without it WEFT_ANSWE
 WEFT_PY_FULL   1: what takes minutes, too"""
 
 import os
+import signal
 import sys
 
 import pytest
@@ -17,6 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 MODEL = os.path.join(ROOT, "models", "alderbrook.gguf")
 ADAPTERS = {name: os.path.join(ROOT, "models", name + ".gguf") for name in ("pirate", "poem", "letter")}
 FULL = os.environ.get("WEFT_PY_FULL") == "1"
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which nohup, and a job in the background, have it ignore
 
 
 def pytest_configure(config):

@@ -78,7 +78,11 @@ static weft_status listen_tcp(weft__http *h, weft_error *err)
     rc = h->listen_fd < 0 || bind(h->listen_fd, all->ai_addr, all->ai_addrlen) || listen(h->listen_fd, 128);
     int why = errno;
     freeaddrinfo(all);
-    if (rc) return weft_fail(err, WEFT_IO, "%s port %d: %s", c->host, c->port, strerror(why));
+    if (rc)
+        return weft_fail(err, WEFT_IO, "%s port %d: %s%s", c->host, c->port, strerror(why),
+                         why == EADDRINUSE ? " by another program; take another port"
+                         : why == EACCES   ? "; ports from 1024 on are for everybody"
+                                           : "");
     getsockname(h->listen_fd, (struct sockaddr *)&bound, &n);
     int number = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
                                                    : ((struct sockaddr_in *)&bound)->sin_port);

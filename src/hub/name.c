@@ -38,7 +38,9 @@ weft_status weft__hub_name_parse(const char *text, weft__hub_name *out, weft_err
     weft__hub_show(shown, text, strlen(text));
     *out = (weft__hub_name){0};
     if (!slash || (colon && colon < slash))
-        return weft_fail(err, WEFT_ARGUMENT, "%s: a model's name is OWNER/NAME or OWNER/NAME:WHAT", shown);
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "%s: a model's name is OWNER/NAME or OWNER/NAME:WHAT ('weft pull --known' lists short ones)",
+                         shown);
     size_t n_owner = (size_t)(slash - text), n_repo = colon ? (size_t)(colon - slash - 1) : strlen(slash + 1);
     if ((why = part_fault(text, n_owner)))
         return weft_fail(err, WEFT_ARGUMENT, "%s: the owner (before '/') %s", shown, why);

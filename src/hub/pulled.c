@@ -54,10 +54,11 @@ static weft_status resolve_pulled(const char *name, const weft__hub_name *n, cha
     snprintf(label, sizeof label, "%s/%s", n->owner, n->repo);
     weft_status st = weft__hub_cache_open(n, 0, &dir, err);
     if (st == WEFT_NOT_FOUND)
-        return weft_fail(err, st,
-                         "%s: no such file or folder, and not a pulled model ('weft pull OWNER/NAME' fetches one, "
-                         "'weft list' shows them)",
-                         name);
+        return weft_fail(
+            err, st,
+            "%s: no such file or folder, and not a pulled model ('weft pull OWNER/NAME' fetches one, as does "
+            "--pull of run, chat and serve; 'weft list' shows them)",
+            name);
     if (st) return st;
     if ((st = weft__hub_cache_scan(dir, &l, err)) || (st = weft__manifest_read(dir, &m, err))) goto done;
     drop_partial(&l);
@@ -101,8 +102,10 @@ static weft_status not_there(const char *name, int why, weft_error *err)
         return weft_fail(err, WEFT_NOT_FOUND,
                          "%s: no such file or folder; of pulled models there is %s: say it with its owner", name,
                          s.found);
-    return weft_fail(err, WEFT_NOT_FOUND, "%s: %s (a pulled model is called OWNER/NAME; 'weft list' shows them)", name,
-                     strerror(why));
+    return weft_fail(err, WEFT_NOT_FOUND,
+                     "%s: %s (a pulled model is called OWNER/NAME; 'weft list' shows them, 'weft pull --known' short "
+                     "names of others)",
+                     name, strerror(why));
 }
 
 weft_status weft_resolve_model(const char *name, char *path, size_t capacity, weft_error *err)

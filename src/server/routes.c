@@ -504,7 +504,9 @@ void weft__server_route(void *arg, weft__http_request *r)
                                                                         : 0;
     weft__api_error error = {0};
     weft__server_caller who = {.rules = NULL};
-    if (i == N_ROUTES) weft__api_error_set(&error, 404, NULL, "there is no %.100s here", weft__http_path(r));
+    if (i == N_ROUTES)
+        weft__api_error_set(&error, 404, NULL, "there is no %.100s here; /openapi.json lists what there is",
+                            weft__http_path(r));
     else if (!(routes[i].methods & given)) {
         refuse_method(r, &routes[i], method, &error);
     } else if (!identify(s, r, routes[i].methods & OPEN, &who, &error))

@@ -102,7 +102,8 @@ class Fit(Case):
         told = self.fit("owner/noise", code=1)
         self.assertEqual(told["choice"], None)
         self.assertIn("GGUF", told["cases"][0]["why"])
-        for args, word in ((("nowhere/nothing",), b"nowhere"), (("no-such-shape",), b"tinyllama"), (("tiny", "--memory", "lots"), b"--memory")):
+        for args, word in ((("nowhere/nothing",), b"nowhere"), (("no-such-shape",), b"tinyllama"), (("tiny", "--memory", "lots"), b"--memory"),
+                           (("tiny", "-c", "1000000"), b" at most")):
             p = self.weft("fit", *args, "--no-measure")
             self.assertNotEqual(p.returncode, 0)
             self.assertIn(word, p.stderr)
@@ -148,6 +149,28 @@ class Fit(Case):
             os.close(main_end)
             self.assertEqual(self.files(), pulled)
             self.assertEqual(p.returncode, 0 if pulled else 1)
+
+    def test_a_file_that_is_misspelled_is_not_asked_for(self):
+        """Where OWNER is a folder here, a path was meant."""
+        import pty
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "owner"))
+            main_end, theirs = pty.openpty()
+            p = subprocess.Popen([*WEFT, "run", "owner/one", "Once", "-n", "2"], stdin=theirs, stdout=theirs, stderr=theirs,
+                                 cwd=folder, env=self.environment())
+            os.close(theirs)
+            seen = b""
+            try:
+                while b"[Y/n]" not in seen and (more := os.read(main_end, 4096)):
+                    seen += more
+            except OSError:
+                pass  # the other end is closed
+            os.close(main_end)
+            p.kill()
+            p.wait()
+        self.assertNotIn(b"[Y/n]", seen)
+        self.assertIn(b"no such file or folder", seen)
+        self.assertEqual(self.files(), [])
 
 
 def adapters():
@@ -275,7 +298,9 @@ class Known(Case):
         """It asks no network, and which one it is, is told."""
         p = self.weft("fit", "qwen3-4b", "--no-measure", "--memory", "64G", "--json", HF_ENDPOINT="http://127.0.0.1:9")
         self.assertEqual(p.returncode, 0, p.stderr)
-        self.assertGreater(len(json.loads(p.stdout)["cases"]), 5)
+        told = json.loads(p.stdout)
+        self.assertGreater(len(told["cases"]), 5)
+        self.assertEqual((told["threads"], told["read_gb_s"]), (None, None))  # nothing was measured
         self.assertIn(b"ggml-org/Qwen3-4B-GGUF", p.stderr)
         p = self.weft("fit", "nosuch.gguf", "--no-measure")
         self.assertEqual(p.returncode, 1)

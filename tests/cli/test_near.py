@@ -117,7 +117,13 @@ class Near(unittest.TestCase):
             ("--reasoning-format", "reasoning_format"),
             ("--reasoning-budget", "reasoning_budget_tokens"),
             ("--tool-call-parser", "leave it out"),
-            ("--mlock", "leave it out"),
+            ("--mlock", "--lock"),
+            ("--no-webui", "--no-page"),
+            ("-md", "--draft MODEL"),
+            ("--models-dir", "--models DIR"),
+            ("--models-max", "--memory BYTES"),
+            ("--sleep-idle-seconds", "--idle-unload S"),
+            ("--ssl-certfile", "--tls-cert"),
         ):
             said = self.refused("serve", "m", option, "3")
             self.assertIn(f"there is no {option}: ", said)
@@ -142,7 +148,8 @@ class Near(unittest.TestCase):
             ("finetune", "weft adapter train"),
             ("download", "weft pull"),
             ("version", "weft --version"),
-            ("create", "weft convert"),
+            ("create", "weft.yaml"),
+            ("login", "HF_TOKEN"),
         ):
             said = self.refused(word)
             self.assertIn(f"there is no command '{word}': ", said)
@@ -177,7 +184,7 @@ class Near(unittest.TestCase):
             self.assertEqual(p.returncode, 1, p.stderr)
             self.assertIn(b"models/pirate.gguf is an adapter (LoRA), which changes a model: give the model, and this as --adapter NAME=PATH", p.stderr)
         p = weft("run", "alderbrook-that-is-not", "x")
-        self.assertIn(b"(a pulled model is called OWNER/NAME; 'weft list' shows them)", p.stderr)
+        self.assertIn(b"(a pulled model is called OWNER/NAME; 'weft list' shows them, 'weft pull --known' short names of others)", p.stderr)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 #
 # Needs root, debootstrap, and a mirror that answers: the first of Debian itself in this machine's sources of apt. Says
 # why it skips (77) where one is missing. JOBS compilers run at once; IN_FRONT is a command in front of what compiles
-# (nice, or a lock). KEEP=1 leaves the systems where they are.
+# (nice, or a lock). KEEP=1 leaves the systems where they are. ROOT_CCACHE=DIR lends those that compile a cache of ccache's in
+# DIR/RELEASE, so that another run takes a part of the time; a copy of this machine's own serves its release of Debian.
 
 skip() { echo "$name: skipped: $*"; exit 77; }
 
@@ -18,7 +19,9 @@ from=$(debian_mirror)
 # in but proxies.
 inside() {
     local root=$1; shift
-    unshare --mount sh -c 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"' "$root" \
+    unshare --mount sh -c 'mount -t proc proc "$0/proc" || exit 1
+        [ ! -f "$0/root/ccache" ] || mount --bind "$(cat "$0/root/ccache")" "$0/root/.cache/ccache" || exit 1
+        exec chroot "$0" "$@"' "$root" \
         /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
         WEFT_THREADS=2 JOBS="${JOBS:-$(nproc)}" \
         ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} "$@"
@@ -50,7 +53,10 @@ new_root() {
     git ls-files -z --cached --others --exclude-standard |
         xargs -0 sh -c 'for f; do [ ! -e "$f" ] || printf "%s\0" "$f"; done' _ |
         tar --null -T - -c --owner=0 --group=0 | tar -x -C "$root/weft" || return 1
-    step "$folder" "the packages that scripts/setup names" inside "$root" /weft/scripts/setup build
+    step "$folder" "the packages that scripts/setup names" inside "$root" /weft/scripts/setup build || return 1
+    [ -n "${ROOT_CCACHE:-}" ] || return 0
+    step "$folder" "ccache" inside "$root" apt-get install -y -q --no-install-recommends ccache || return 1
+    mkdir -p "$root/root/.cache/ccache" "$ROOT_CCACHE/$release" && echo "$ROOT_CCACHE/$release" >"$root/root/ccache"
 }
 
 # in_each FUNCTION RELEASE ...: FUNCTION FOLDER RELEASE for each, and one line about all.

@@ -45,7 +45,7 @@ class Configured(unittest.TestCase):
         self.write(example())
         p = weft("serve", "--check", "--config", self.path)
         self.assertEqual((p.returncode, p.stderr), (0, ""), p)
-        self.assertIn("nothing is wrong in it: 5 settings of the server, 1 models, 2 presets, 1 organisations, 2 keys", p.stdout)
+        self.assertIn("nothing is wrong in it: 5 settings of the server, 1 model, 2 presets, 1 organisation, 2 keys", p.stdout)
         server = self.serve("--port", "0", "--threads", "2")  # the command line goes before the file
         self.assertNotIn(":8080", server.address)
         def models(who):

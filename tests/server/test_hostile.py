@@ -718,7 +718,7 @@ class Access(Case):
     def test_port_taken(self):
         p = subprocess.run([*FAKE, "--port", str(self.server.port)], capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(p.returncode, 1)
-        self.assertIn("in use", p.stderr)
+        self.assertIn("in use by another program; take another port", p.stderr)
 
 
 if __name__ == "__main__":
