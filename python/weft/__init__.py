@@ -27,6 +27,7 @@ from ._errors import (
     TimedOutError,
     UnsupportedError,
 )
+from ._eval import Divergence, Estimate, Paired, Perplexity, Score, Scores
 from ._model import Model, ModelInfo, Stats
 from ._native import lib as _lib
 from ._native import text_of as _text_of
@@ -47,7 +48,9 @@ __all__ = [
     "BusyError",
     "CancelledError",
     "Completion",
+    "Divergence",
     "Error",
+    "Estimate",
     "ExistsError",
     "FormatError",
     "Grammar",
@@ -58,7 +61,11 @@ __all__ = [
     "ModelInfo",
     "NotFoundError",
     "OutOfMemoryError",
+    "Paired",
+    "Perplexity",
     "Sampler",
+    "Score",
+    "Scores",
     "Server",
     "Session",
     "StateError",
