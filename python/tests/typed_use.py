@@ -37,6 +37,11 @@ def use(model: weft.Model) -> None:
     assert_type(model.kl("a", adapter={weft.Adapter("a"): 1.0}), weft.Divergence)
     assert_type(model.kl(base="file"), weft.Divergence)
     assert_type(model.eval_task("t.yaml", adapter="a", data={"test": "a.jsonl"})["acc"].baseline, Optional[weft.Paired])
+    assert_type(model.generate("a", kv="q8", prediction="b", draft_max=4, shift=True), str)
+    assert_type(model.complete("a", prompt_logprobs=True).prompt_logprobs, List[weft.TokenProb])
+    assert_type(model.stats.drafts["suffix"], weft.DraftStats)
+    weft.Model("a", kv_types=["q8"], spec="suffix", draft="b", swap="off", steady_ms=50)
+    weft.Model("a", spec="fast")  # type: ignore[arg-type]
     model.eval_task("t", form="xml")  # type: ignore[arg-type]
     assert_type(weft.train("out", "data", base="b", lora_rank=4, progress=lambda event: event.loss > 1), str)
     model.generate("a", temprature=1)  # type: ignore[call-overload]

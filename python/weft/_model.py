@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Coroutine, Dict, Iterator, List, Mapping, Optional, Sequence, Type, TypeVar, Union, overload
 
 from ._adapters import Adapters
 from ._errors import UnsupportedError
 from ._eval import Divergence, Perplexity, Scores, divergence_of, measured, perplexity_of, task_scores
-from ._native import Handle, Path, Progress, call, encoded, ffi, lib, new_error, params, progress_callback, result, text_of
+from ._native import Handle, Path, Progress, call, encoded, ffi, kv_type, lib, new_error, params, progress_callback, result, text_of
 from ._requests import (
     ChatParser,
     Completion,
@@ -29,20 +30,35 @@ from ._text import Grammar, Message, Template, Tokenizer, Tool, prompt_ids
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from typing_extensions import Literal, Unpack
+    from typing_extensions import Literal, TypedDict, Unpack
 
     from ._eval import Form, Texts
     from ._requests import AdapterChoice, ChatOptions, Options, Prompt
 
+    Spec = Literal["off", "auto", "suffix", "draft"]
+
+    class EngineOptions(TypedDict, total=False):
+        """Further fields of ``weft_engine_params`` (``weft/engine.h``)."""
+
+        step_rows: int
+        chunk: int
+        steady_ms: int
+        isolate_tenants: bool
+        store_bytes: int
+        disk_wait_ms: int
+        swap: Literal["auto", "off", "always"]
+        swap_bytes: int
+        trace: Path
+        adapter_bytes: int
+        lock_memory: bool
+        kv_bytes: int
+
+
 T = TypeVar("T")
+SPECS = ("off", "auto", "suffix", "draft")
+SWAPS = ("auto", "off", "always")
+ENGINE_OPTIONS = tuple("step_rows chunk steady_ms isolate_tenants store_bytes disk_wait_ms swap swap_bytes trace adapter_bytes lock_memory kv_bytes".split())
 Schema = Union[Mapping[str, Any], None]
-
-
-def kv_type(name: str) -> int:
-    """The number of a type of keys and values, by its name."""
-    box = ffi.new("uint32_t *")
-    call(lib.weft_kv_type_parse, encoded(name), box)
-    return int(box[0])
 
 
 @dataclass(frozen=True)
@@ -67,8 +83,20 @@ class ModelInfo:
 
 
 @dataclass(frozen=True)
+class DraftStats:
+    """Of one that guesses tokens ahead: drafts that were tried, their tokens, and those that answers went on with."""
+
+    n_drafts: int
+    n_tokens: int
+    n_accepted: int
+
+
+@dataclass(frozen=True)
 class Stats:
-    """What a model's engine has done, and holds now (``weft_engine_stats``); counts are of the last step that ended."""
+    """What a model's engine has done, and holds now (``weft_engine_stats``); counts are of the last step that ended.
+
+    ``drafts``: by who guessed them, "suffix", "prediction", "forced" (by a form of the answer) and "model".
+    """
 
     n_running: int
     n_waiting: int
@@ -83,6 +111,10 @@ class Stats:
     kv_pages: int
     kv_pages_used: int
     kv_pages_cached: int
+    n_preempted: int
+    n_rows_prompt: int
+    n_rows_decode: int
+    drafts: Mapping[str, DraftStats]
 
 
 def resolved(path: Path) -> bytes:
@@ -101,12 +133,17 @@ class Model:
         context: tokens of one request at most, prompt and answer; 0: the model's own, at most 4096.
         slots: requests that run at once; more wait.
         kv: type of keys and values, "f16", "f32", "bf16", "f8", "q8", "q4" or two of them, "k=q8,v=q4" (docs/howto/kv-types.md).
+        kv_types: types that requests may have instead (their option ``kv``).
         kv_tokens: tokens that all requests together hold; 0: slots * context, within half of the free memory.
         queue: requests that wait at most.
         provider: a plugin beside the CPU.
         store: folder in which prefixes outlive the process.
+        spec: who guesses tokens ahead, where that pays; answers stay the same: "auto" (all that there are), "suffix" (what followed in texts
+            that ended alike, and ``prediction``), "draft" (a draft model alone), "off".
+        draft: a smaller model of the same vocabulary that guesses; of ``spec`` "auto" and "draft".
         adapters: names and paths of adapters, as ``model.adapters.add`` takes them.
         progress: called with (what, fraction) while the model loads; a true answer stops it (CancelledError).
+        engine: further fields of ``weft_engine_params``: chunk, steady_ms, swap ("auto", "off", "always"), lock_memory, ...
 
     The model is loaded here; what serves requests is made with the first one. Threads may share a model: their requests run in common steps,
     and no answer depends on what runs beside it. A ``with`` block closes it at its end. A model does not come along to a process that is
@@ -123,15 +160,23 @@ class Model:
         context: int = 0,
         slots: int = 16,
         kv: str = "f16",
+        kv_types: Sequence[str] = (),
         kv_tokens: int = 0,
         queue: int = 256,
         provider: Optional[str] = None,
         store: Optional[Path] = None,
+        spec: Spec = "auto",
+        draft: Union[Model, Path, None] = None,
         adapters: Optional[Mapping[str, Path]] = None,
         progress: Optional[Progress] = None,
+        **engine: Unpack[EngineOptions],
     ) -> None:
         keep: List[Any] = []
         self._kv = kv_type(kv)
+        if isinstance(kv_types, str):
+            raise TypeError("kv_types is a list of names")
+        self._kv_types = [kv_type(name) for name in kv_types]
+        more = _engine_options(spec, engine)
         told = progress_callback(progress)
         p = params("weft_model_params", {"n_threads": threads, "n_ctx": context, "provider": provider, "progress": told.pointer}, keep)
         box, err = ffi.new("weft_model **"), new_error()
@@ -144,7 +189,9 @@ class Model:
             "n_kv_tokens": kv_tokens,
             "max_queue": queue,
             "store_dir": store,
+            **more,
         }
+        self._draft: Optional[Model] = draft if isinstance(draft, Model) else None
         self._making = threading.Lock()
         self._engine: Optional[Handle] = None
         self._template: Optional[Template] = None
@@ -155,6 +202,11 @@ class Model:
             self._tokenizer = Tokenizer._of_model(self._handle, pointer)
         self.adapters = Adapters(self)
         try:
+            if draft is not None and not isinstance(draft, Model):
+                self._draft = Model(draft, threads=threads)
+            if self._draft is not None:
+                with self._draft._handle as small, self._handle as large:
+                    call(lib.weft_draft_fits, large, small, ffi.NULL)
             for name, file in (adapters or {}).items():
                 self.adapters.add(name, file)
         except BaseException:
@@ -185,9 +237,17 @@ class Model:
             if self._engine is None:
                 keep: List[Any] = []
                 box = ffi.new("weft_engine **")
-                with self._handle as model:
-                    call(lib.weft_engine_new, model, params("weft_engine_params", self._engine_options, keep), box)
-                self._engine = Handle("the engine", box, lib.weft_engine_free, self._handle)
+                p = params("weft_engine_params", self._engine_options, keep)
+                types = ffi.new("uint32_t[]", self._kv_types)
+                p.kv_types, p.n_kv_types = types, len(self._kv_types)
+                parents = [self._handle]
+                with ExitStack() as used:
+                    model = used.enter_context(self._handle)
+                    if self._draft is not None:
+                        parents.append(self._draft._handle)
+                        p.draft = used.enter_context(self._draft._handle)
+                    call(lib.weft_engine_new, model, p, box)
+                self._engine = Handle("the engine", box, lib.weft_engine_free, *parents)
             return self._engine
 
     # ---- what it is ----
@@ -208,7 +268,19 @@ class Model:
         out = result("weft_engine_stats")
         with self._engine_handle() as engine:
             lib.weft_engine_get_stats(engine, out)
-        return Stats(**{name: getattr(out, name) for name in Stats.__dataclass_fields__})
+        drafts = {
+            text_of(lib.weft_drafter_name(i)): DraftStats(out.drafts[i].n_drafts, out.drafts[i].n_tokens, out.drafts[i].n_accepted)
+            for i in range(lib.WEFT_DRAFTERS)
+        }
+        return Stats(**{name: getattr(out, name) for name in Stats.__dataclass_fields__ if name != "drafts"}, drafts=drafts)
+
+    @property
+    def kv_types(self) -> List[str]:
+        """Types that the keys and values of its requests may have, its own first."""
+        numbers, name = ffi.new("uint32_t[]", lib.WEFT_KV_TYPES_MAX), ffi.new("char[]", lib.WEFT_KV_NAME_MAX)
+        with self._engine_handle() as engine:
+            n = lib.weft_engine_kv_types(engine, numbers)
+        return [text_of(lib.weft_kv_type_name(numbers[i], name)) for i in range(n)]
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -256,7 +328,7 @@ class Model:
 
     def _text_request(self, prompt: Prompt, schema: Any, options: Mapping[str, Any]) -> Request:
         own = dict(options)
-        return Request(self._ids(prompt), own, self._form(own, schema), continues=len(prompt) > 0)
+        return Request(self._ids(prompt), own, self._form(own, schema), continues=len(prompt) > 0, predicted=self._predicted(own))
 
     def _chat_request(
         self,
@@ -278,7 +350,11 @@ class Model:
                 if constrained:
                     raise ValueError("an answer has one form: tools cannot be called in it")
                 form = Grammar._of_tools(pointer, offered, tool_choice, True)
-        return Request(ids, own, form, continues=False, parser=ChatParser(prompt, offered, constrained))
+        return Request(ids, own, form, continues=False, parser=ChatParser(prompt, offered, constrained), predicted=self._predicted(own))
+
+    def _predicted(self, options: Mapping[str, Any]) -> List[int]:
+        told = options.get("prediction")
+        return [] if told is None else self.tokenizer.encode(told, bos=False) if isinstance(told, str) else [int(token) for token in told]
 
     # ---- text ----
 
@@ -298,7 +374,9 @@ class Model:
             options: max_tokens (-1: until the context is full), temperature (0: greedy), top_k, top_p, min_p, repeat_penalty,
                 presence_penalty, frequency_penalty, penalty_last_n, seed, logit_bias ({token: bias}), stop (a text or several, before which
                 the answer ends), ignore_end, adapter (a name, several, or {name: scale}), grammar (GBNF, or a Grammar), regex, choices,
-                logprobs (0 to 20), priority (-8 to 7), tenant, timeout (seconds), cache.
+                logprobs (0 to 20), prompt_logprobs, priority (-8 to 7), tenant, timeout (seconds), cache, kv (a type of keys and values, of
+                ``model.kv_types``), shift (where the context is full the answer goes on without what stands behind the first ``keep``
+                tokens), prediction (what the answer will be for the most part), draft_max, draft_min, draft_p_min (of tokens guessed ahead).
 
         Raises: ArgumentError, LimitError (the prompt does not fit; an answer for a class broke off), BusyError, TimedOutError, StateError.
         """
@@ -356,7 +434,8 @@ class Model:
         own = dict(options)
         form = self._form(own, schema)
         each = [own] * len(prompts) if adapters is None else [dict(own, adapter=adapter) for adapter in adapters]
-        return [Request(self._ids(prompt), some, form, continues=len(prompt) > 0) for prompt, some in zip(prompts, each)]
+        told = self._predicted(own)
+        return [Request(self._ids(prompt), some, form, continues=len(prompt) > 0, predicted=told) for prompt, some in zip(prompts, each)]
 
     # ---- chats ----
 
@@ -596,6 +675,19 @@ class Model:
     def session(self, *, context: int = 0, kv: Optional[str] = None, adapter: Optional[Mapping[Any, float]] = None) -> Session:
         """One sequence of tokens, for programs that pick tokens themselves; see Session."""
         return Session(self._handle, context or self._context, self._kv if kv is None else kv_type(kv), adapter)
+
+
+def _engine_options(spec: str, given: Mapping[str, Any]) -> Dict[str, Any]:
+    """Fields of ``weft_engine_params`` by their names, choices among them as numbers."""
+    unknown = set(given) - set(ENGINE_OPTIONS)
+    if unknown:
+        raise TypeError(f"there is no option {min(unknown)!r}; there are {', '.join(ENGINE_OPTIONS)}")
+    values = dict(given)
+    for key, value, names in (("spec", spec, SPECS), ("swap", given.get("swap", "auto"), SWAPS)):
+        if value not in names:
+            raise ValueError(f"{key} is one of {', '.join(names)}; not {value!r}")
+        values[key] = names.index(value)
+    return values
 
 
 def _no_class_in_stream(schema: Any, stream: bool) -> None:
