@@ -71,9 +71,12 @@ def test_a_context_that_is_full_goes_on(paths):
     with weft.Model(paths["model"], threads=2, slots=1, context=64) as short:
         ended = short.complete(PROMPT, temperature=0, ignore_end=True)
         done = short.complete(PROMPT, max_tokens=100, temperature=0, ignore_end=True, shift=True, keep=8)
+        cut = short.complete(PROMPT, max_tokens=100, temperature=0, ignore_end=True, cut_to_fit=True)
+        with pytest.raises(weft.LimitError, match="exceed the context"):
+            short.complete(PROMPT, max_tokens=100)
     assert (ended.finish, ended.n_shifts) == ("length", 0) and len(ended.tokens) < 64
     assert len(done.tokens) == 100 and done.n_shifts >= 2 and done.n_dropped > 0
-    assert done.tokens[: len(ended.tokens)] == ended.tokens
+    assert done.tokens[: len(ended.tokens)] == ended.tokens == cut.tokens
 
 
 def test_what_an_engine_is_told(paths, tmp_path):

@@ -373,8 +373,9 @@ class Model:
             schema: JSON Schema as a dict, which the answer is valid under; or a pydantic class, an instance of which is returned.
             options: max_tokens (-1: until the context is full), temperature (0: greedy), top_k, top_p, min_p, repeat_penalty,
                 presence_penalty, frequency_penalty, penalty_last_n, seed, logit_bias ({token: bias}), stop (a text or several, before which
-                the answer ends), ignore_end, adapter (a name, several, or {name: scale}), grammar (GBNF, or a Grammar), regex, choices,
-                logprobs (0 to 20), prompt_logprobs, priority (-8 to 7), tenant, timeout (seconds), cache, kv (a type of keys and values, of
+                the answer ends), ignore_end, cut_to_fit (max_tokens that the context cannot hold is lowered, and not refused), adapter (a
+                name, several, or {name: scale}), grammar (GBNF, or a Grammar), regex, choices, logprobs (0 to 20), prompt_logprobs,
+                priority (-8 to 7), tenant, timeout (seconds), cache, kv (a type of keys and values, of
                 ``model.kv_types``), shift (where the context is full the answer goes on without what stands behind the first ``keep``
                 tokens), prediction (what the answer will be for the most part), draft_max, draft_min, draft_p_min (of tokens guessed ahead).
 

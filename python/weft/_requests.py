@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         tenant: str
         timeout: float
         cache: bool
+        cut_to_fit: bool
         kv: str
         shift: bool
         keep: int
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "presence_penalty", "frequency_penalty", "penalty_last_n")
 OTHERS = ("max_tokens", "seed", "logit_bias", "stop", "ignore_end", "adapter", "grammar", "regex", "choices", "logprobs", "priority", "tenant")
-PLAIN = ("priority", "shift", "draft_max", "draft_min", "draft_p_min")  # as the library has them
+PLAIN = ("priority", "cut_to_fit", "shift", "draft_max", "draft_min", "draft_p_min")  # as the library has them
 OPTIONS = SAMPLING + OTHERS + PLAIN[1:] + ("timeout", "cache", "kv", "keep", "prediction", "prompt_logprobs")
 FINISH = ("end", "length", "stop", "cancelled", "failed")
 WAIT_MS = 100  # a signal that comes just before a wait is seen this late

@@ -345,6 +345,46 @@ static void samples_tell_adapters_apart_by_what_they_hold(void **state)
     weft_task_close(&task);
 }
 
+/* Pairs that ended early are no pairs. */
+static void a_baseline_of_fewer_documents_is_none(void **state)
+{
+    (void)state;
+    char samples[160];
+    weft_task *task = NULL;
+    weft_scores *scores = NULL;
+    weft_scores_info sum = {.size = sizeof sum};
+    weft_eval_params p;
+    weft_error err = {0};
+    const weft_task_params tp = {.size = sizeof tp, .n_fewshot = -1, .form = "jsonl", .temperature = -1};
+    put_file(TASK);
+    snprintf(samples, sizeof samples, "%s.samples", path);
+    if (weft_task_open(path, &tp, &task, &err)) fail_msg("%s", err.message);
+    weft_engine *e = engine_with(0);
+    weft_eval_params_default(&p);
+    p.samples = samples;
+    p.limit = 2;
+    (void)first_of(e, task, &p, &scores);
+    weft_scores_free(&scores);
+    weft_score score = first_of(e, task, NULL, &scores);
+    assert_int_equal(weft_scores_compare(scores, samples, &err), WEFT_FORMAT);
+    assert_non_null(strstr(err.message, "2 of the 4 documents"));
+    assert_int_equal(weft_scores_describe(scores, &sum, &err), WEFT_OK);
+    assert_int_equal(sum.n_baseline, 0);
+    assert_int_equal(weft_scores_get(scores, 0, &score, &err), WEFT_OK);
+    assert_false(score.has_baseline);
+    p.limit = 0; /* and when that run has been finished, it is one */
+    weft_scores *whole = NULL;
+    (void)first_of(e, task, &p, &whole);
+    weft_scores_free(&whole);
+    assert_int_equal(weft_scores_compare(scores, samples, &err), WEFT_OK);
+    assert_int_equal(weft_scores_get(scores, 0, &score, &err), WEFT_OK);
+    assert_true(score.has_baseline && score.difference == 0 && score.only_here == 0 && score.only_there == 0);
+    weft_scores_free(&scores);
+    unlink(samples);
+    weft_engine_free(&e);
+    weft_task_close(&task);
+}
+
 static int seen(void *arg, const weft_eval_shown *prompt)
 {
     int *n = arg;
@@ -404,6 +444,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(tasks_are_asked_and_scored),
         cmocka_unit_test(samples_tell_adapters_apart_by_what_they_hold),
+        cmocka_unit_test(a_baseline_of_fewer_documents_is_none),
         cmocka_unit_test(prompts_are_shown_until_no_more_are_wanted),
     };
     return cmocka_run_group_tests(tests, begin, end);
