@@ -192,6 +192,7 @@ static void what_is_wrong_is_named(void **state)
         {{.n_ctx = CTX}, {good}, 0, "there is no text"},
         {{.n_ctx = CTX}, {three}, 1, "3 tokens; at least two chunks of 32 are needed"},
         {{.n_ctx = CTX}, {good, three}, 2, "text 2: 3 tokens"},
+        {{.n_ctx = CTX}, {{.text = STORY, .n = 9}}, 1, "at least two chunks of 32 are needed"},
         {{.form = WEFT_PERPLEXITY_TEXTS}, {{.tokens = strange, .n = 3}}, 1, "token -1 is not in the vocabulary"},
         {{.form = WEFT_PERPLEXITY_TEXTS}, {{.tokens = ids, .n = 1}}, 1, "no text of two tokens or more"},
         {{.form = WEFT_PERPLEXITY_TEXTS, .save_base = "x"}, {good}, 1, "files of bases"},
@@ -207,11 +208,43 @@ static void what_is_wrong_is_named(void **state)
         p.size = sizeof p;
         p.kv_dtype = WEFT_F16;
         err = (weft_error){0};
+        const size_t live = weft__alloc_live();
         if (!weft_perplexity(model, cases[i].texts, cases[i].n, &p, &r, &err)) fail_msg("taken: %s", cases[i].says);
         if (!strstr(err.message, cases[i].says)) fail_msg("'%s' lacks '%s'", err.message, cases[i].says);
         assert_int_equal(r.n_scored, 0);
+        assert_int_equal(weft__alloc_live(), live);
     }
     weft_model_close(&other);
+}
+
+static int reads_once(void *arg)
+{
+    const weft_perplexity_text text = {.text = LONG, .n = strlen(LONG)};
+    weft_perplexity_params p = *(weft_perplexity_params *)arg;
+    weft_perplexity_result r = {.size = sizeof r};
+    const weft_status st = weft_perplexity(model, &text, 1, &p, &r, NULL);
+    assert_true(st == WEFT_OK || st == WEFT_NO_MEMORY);
+    return st == WEFT_OK;
+}
+
+static void without_memory_nothing_stays_behind(void **state)
+{
+    (void)state;
+    const weft_adapter_use use = {pirate, 1};
+    weft_perplexity_params p;
+    weft_perplexity_params_default(&p);
+    p.n_ctx = 16;
+    p.n_chunks = 2;
+    p.base = model;
+    p.adapters = &use;
+    p.n_adapters = 1;
+    assert_int_equal(reads_once(&p), 1); /* what the model keeps is there */
+    assert_true(fail_some(reads_once, &p, 17) > 20);
+    p.form = WEFT_PERPLEXITY_TEXTS;
+    p.n_ctx = MOST;
+    p.base = NULL;
+    p.n_adapters = 0;
+    assert_true(fail_some(reads_once, &p, 17) > 10);
 }
 
 /* ---- tasks ---- */
@@ -442,6 +475,7 @@ int main(void)
         cmocka_unit_test(divergence_is_from_the_model_alone_or_from_a_file),
         cmocka_unit_test(a_reading_that_is_stopped_tells_what_it_read),
         cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(without_memory_nothing_stays_behind),
         cmocka_unit_test(tasks_are_asked_and_scored),
         cmocka_unit_test(samples_tell_adapters_apart_by_what_they_hold),
         cmocka_unit_test(a_baseline_of_fewer_documents_is_none),
