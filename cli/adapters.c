@@ -67,16 +67,23 @@ int adapter_options_parse(const char *command, const struct text_list *list, str
     return 1;
 }
 
-weft_status adapter_options_apply(const struct adapter_option *options, int n, const weft_model *model,
-                                  weft_session *session, weft_error *err)
+weft_status adapter_options_open(const struct adapter_option *options, int n, const weft_model *model,
+                                 weft_adapter_file **files, weft_adapter_use *uses, weft_error *err)
 {
-    weft_adapter_file *files[LIST_MAX] = {0};
-    weft_adapter_use uses[LIST_MAX];
     weft_status st = WEFT_OK;
     for (int i = 0; i < n && !st; i++) {
         st = weft_adapter_file_open(options[i].path, weft_model_file(model), &files[i], err);
         uses[i] = (weft_adapter_use){files[i], options[i].scale};
     }
+    return st;
+}
+
+weft_status adapter_options_apply(const struct adapter_option *options, int n, const weft_model *model,
+                                  weft_session *session, weft_error *err)
+{
+    weft_adapter_file *files[LIST_MAX] = {0};
+    weft_adapter_use uses[LIST_MAX];
+    weft_status st = adapter_options_open(options, n, model, files, uses, err);
     if (!st && n > 0) st = weft_session_set_adapters(session, uses, n, err);
     for (int i = 0; i < n; i++) weft_adapter_file_close(&files[i]);
     return st;

@@ -18,6 +18,9 @@ int adapter_option_read(const char *text, struct adapter_option *out, char *why,
 int adapter_option_parse(const char *command, const char *text, struct adapter_option *out);
 /* All of a list, of which each was checked by adapter_option_parse; room for LIST_MAX. 0 after a message. */
 int adapter_options_parse(const char *command, const struct text_list *list, struct adapter_option *out);
+/* Opens all of them for the model: files[n], which the caller closes, on failure too, and uses[n]. */
+weft_status adapter_options_open(const struct adapter_option *options, int n, const weft_model *model,
+                                 weft_adapter_file **files, weft_adapter_use *uses, weft_error *err);
 /* Gives the session the stack of all of them. */
 weft_status adapter_options_apply(const struct adapter_option *options, int n, const weft_model *model,
                                   weft_session *session, weft_error *err);

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /* eval_documents.c: weft eval documents: how well a model predicts documents, each alone and from its first token, as
- * it was trained on them; texts of documents, each with its number, and all of them together. */
+ * it was trained on them; texts of documents, each with its number, and all of them together. weft_perplexity does the
+ * work. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "adapters.h"
+#include "base/alloc.h"
+#include "base/json.h"
 #include "eval.h"
 #include "options.h"
+#include "perplexity_print.h"
 #include "prompt.h"
 #include "provider.h"
-#include "quality.h"
 #include "rope.h"
 #include "terminal.h"
-
-enum { USUAL_CTX = 512 };
 
 struct documents_options {
     struct text_list texts;
@@ -30,7 +32,8 @@ struct documents_options {
 
 /* Of one text, or of all. */
 struct documents_scored {
-    quality_sums sums;
+    int64_t n_tokens;
+    double nll, nll2; /* sums of -log p, and of its squares */
     int32_t n_documents, n_cut;
 };
 
@@ -38,17 +41,25 @@ struct documents_scored {
 struct eval_documents_reading {
     const struct documents_options *o;
     weft_model *model;
-    weft_session *session;
-    int32_t n_vocab, n_ctx;
-    int lost;      /* the model's numbers are none */
-    float *logits; /* [n_ctx, n_vocab] */
-    struct documents_scored all, texts[LIST_MAX];
+    char *texts[LIST_MAX];
+    weft_perplexity_text *documents; /* weft__free() */
+    int32_t *text_of;                /* the text that a document is of; weft__free() */
+    size_t n_documents, room, text_of_room;
+    weft_adapter_file *files[LIST_MAX];
+    weft_adapter_use uses[LIST_MAX];
+    weft_perplexity_result result;
+    struct documents_scored all, each[LIST_MAX];
+    progress bar;
 };
 
 static void reading_free(struct eval_documents_reading *r)
 {
-    free(r->logits);
-    weft_session_free(&r->session);
+    for (int i = 0; i < LIST_MAX; i++) {
+        weft_adapter_file_close(&r->files[i]);
+        free(r->texts[i]);
+    }
+    weft__free(r->documents);
+    weft__free(r->text_of);
     weft_model_close(&r->model);
 }
 
@@ -62,61 +73,18 @@ static weft_status check_texts(const struct documents_options *o, weft_error *er
     return WEFT_OK;
 }
 
-static weft_status eval_documents_prepare(struct eval_documents_reading *r, const char *path, weft_error *err)
-{
-    weft_model_params mp;
-    weft_session_params sp;
-    weft_model_info info = {.size = sizeof info};
-    weft_status st = check_texts(r->o, err);
-    weft_model_params_default(&mp);
-    mp.renew_plan = 1;
-    mp.n_threads = r->o->threads;
-    mp.provider = provider_given;
-    mp.rope = r->o->rope.params;
-    if (st || (st = weft_model_open(path, &mp, &r->model, err)) || (st = weft_model_describe(r->model, &info, err)))
-        return st;
-    if (!weft_model_tokenizer(r->model)) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer");
-    r->n_vocab = info.n_vocab;
-    r->n_ctx = r->o->n_ctx ? r->o->n_ctx : info.n_ctx_max < USUAL_CTX ? info.n_ctx_max : USUAL_CTX;
-    r->logits = calloc((size_t)r->n_ctx, (size_t)r->n_vocab * sizeof *r->logits);
-    if (!r->logits) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the logits of %d tokens", r->n_ctx);
-    weft_session_params_default(&sp);
-    sp.n_ctx = r->n_ctx;
-    if ((st = weft_session_new(r->model, &sp, &r->session, err))) return st;
-    return adapter_options_apply(r->o->adapter, r->o->adapters.n, r->model, r->session, err);
-}
+/* ---- texts as documents ---- */
 
-static void add_scored(struct documents_scored *all, const struct documents_scored *one)
+static weft_status add_document(struct eval_documents_reading *r, int32_t text, const char *at, size_t n,
+                                weft_error *err)
 {
-    all->sums.n += one->sums.n;
-    all->sums.nll += one->sums.nll;
-    all->sums.nll2 += one->sums.nll2;
-    all->n_documents += one->n_documents;
-    all->n_cut += one->n_cut;
-}
-
-/* text[0..n) ends with the separator, or with the file. */
-static weft_status score_document(struct eval_documents_reading *r, struct documents_scored *d, const char *text,
-                                  size_t n, weft_error *err)
-{
-    int32_t *ids = NULL;
-    size_t n_ids = 0, room = (size_t)r->n_ctx + 1;
-    weft_status st = tokenize_text(weft_model_tokenizer(r->model), text, n, WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL,
-                                   &ids, &n_ids, err);
-    if (!st && n_ids > 1) {
-        if (n_ids > room) d->n_cut++;
-        n_ids = n_ids < room ? n_ids : room;
-        weft_session_trim(r->session, 0);
-        st = weft_session_eval(r->session, ids, (int32_t)n_ids - 1, 1, r->logits, err);
-        for (size_t i = 0; !st && i + 1 < n_ids; i++) {
-            quality_add(&d->sums, quality_nll(r->logits + i * (size_t)r->n_vocab, r->n_vocab, ids[i + 1], NULL));
-            r->lost = !quality_is_known(&d->sums);
-            if (r->lost) st = weft_fail(err, WEFT_FORMAT, QUALITY_LOST, (long long)d->sums.n);
-        }
-        d->n_documents++;
-    }
-    free(ids);
-    return st;
+    if (!weft__grow(&r->documents, &r->room, r->n_documents + 1, sizeof *r->documents) ||
+        !weft__grow(&r->text_of, &r->text_of_room, r->n_documents + 1, sizeof *r->text_of))
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for documents");
+    if (r->n_documents == INT32_MAX) return weft_fail(err, WEFT_LIMIT, "there are too many documents");
+    r->documents[r->n_documents] = (weft_perplexity_text){.text = at, .n = n};
+    r->text_of[r->n_documents++] = text;
+    return WEFT_OK;
 }
 
 static int is_break(char c)
@@ -124,47 +92,104 @@ static int is_break(char c)
     return c == '\n' || c == '\r';
 }
 
-/* Those of one text, which is part `part` of `parts` for the bar. */
-static weft_status score_text(struct eval_documents_reading *r, int part, progress *bar, weft_error *err)
+/* Each ends with the separator, or with the file. */
+static weft_status cut_text(struct eval_documents_reading *r, int32_t which, weft_error *err)
 {
-    const char *path = r->o->texts.items[part];
-    struct documents_scored *d = &r->texts[part];
-    char *all = NULL;
     size_t n_all = 0, n_separator = strlen(r->o->separator);
-    weft_status st = read_text(path, &all, &n_all, err);
+    weft_status st = read_text(r->o->texts.items[which], &r->texts[which], &n_all, err);
+    const char *all = r->texts[which];
     for (size_t at = 0, end; !st && at < n_all; at = end) {
         const char *stop = n_separator ? strstr(all + at, r->o->separator) : NULL;
         end = stop ? (size_t)(stop - all) + n_separator : n_all;
         while (at < end && is_break(all[at])) at++; /* line breaks beside a separator do not count */
         size_t n = end - at;
         while (!stop && n && is_break(all[at + n - 1])) n--;
-        if (n > (stop ? n_separator : 0)) st = score_document(r, d, all + at, n, err);
-        progress_update(bar, "documents", (part + (double)end / (double)n_all) / r->o->texts.n);
+        if (n > (stop ? n_separator : 0)) st = add_document(r, which, all + at, n, err);
     }
-    free(all);
-    if (!st && !d->sums.n) st = weft_fail(err, WEFT_ARGUMENT, "%s: no document of two tokens or more", path);
-    add_scored(&r->all, d);
     return st;
 }
 
-static weft_status score_all(struct eval_documents_reading *r, weft_error *err)
+/* ---- scoring ---- */
+
+static void add_scored(struct documents_scored *to, const weft_perplexity_event *e)
 {
-    progress bar = {0};
-    weft_status st = WEFT_OK;
-    for (int i = 0; i < r->o->texts.n && !st; i++) st = score_text(r, i, &bar, err);
-    progress_end(&bar);
+    to->n_tokens += e->n_scored;
+    to->nll += e->nll_sum;
+    to->nll2 += e->nll_squares;
+    to->n_documents += e->n_scored > 0;
+    to->n_cut += (int32_t)e->n_cut;
+}
+
+/* A weft_perplexity_fn. */
+static int told(void *arg, const weft_perplexity_event *e)
+{
+    struct eval_documents_reading *r = arg;
+    add_scored(&r->all, e);
+    add_scored(&r->each[r->text_of[e->text]], e);
+    return progress_update(&r->bar, "documents", e->fraction);
+}
+
+static weft_status open_model(struct eval_documents_reading *r, const char *path, weft_error *err)
+{
+    weft_model_params mp;
+    weft_model_params_default(&mp);
+    mp.renew_plan = 1;
+    mp.n_threads = r->o->threads;
+    mp.provider = provider_given;
+    mp.rope = r->o->rope.params;
+    weft_status st = weft_model_open(path, &mp, &r->model, err);
+    return st ? st : adapter_options_open(r->o->adapter, r->o->adapters.n, r->model, r->files, r->uses, err);
+}
+
+static weft_status score(struct eval_documents_reading *r, const char *path, weft_error *err)
+{
+    weft_perplexity_params p;
+    weft_perplexity_params_default(&p);
+    r->result.size = sizeof r->result;
+    weft_status st = check_texts(r->o, err);
+    if (!st) st = open_model(r, path, err);
+    for (int i = 0; i < r->o->texts.n && !st; i++) st = cut_text(r, i, err);
+    if (st) return st;
+    p.form = WEFT_PERPLEXITY_TEXTS;
+    p.n_ctx = r->o->n_ctx;
+    p.tokenize = WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL;
+    p.adapters = r->uses;
+    p.n_adapters = r->o->adapters.n;
+    p.report = told;
+    p.arg = r;
+    st = weft_perplexity(r->model, r->documents, (int32_t)r->n_documents, &p, &r->result, err);
+    progress_end(&r->bar);
     return st;
+}
+
+/* ---- what is told ---- */
+
+/* exp of the mean, and its standard error. */
+static weft_estimate perplexity_of(const struct documents_scored *d)
+{
+    const double n = (double)d->n_tokens, mean = d->nll / n, variance = d->nll2 / n - mean * mean;
+    const double error = n > 1 && variance > 0 ? sqrt(variance / (n - 1)) : 0;
+    return (weft_estimate){exp(mean), exp(mean) * error};
 }
 
 static void print_texts(const struct eval_documents_reading *r)
 {
     for (int i = 0; i < r->o->texts.n && r->o->texts.n > 1; i++) {
-        const quality_estimate e = quality_perplexity(&r->texts[i].sums);
+        const weft_estimate e = perplexity_of(&r->each[i]);
         print_clean(stdout, r->o->texts.items[i], strlen(r->o->texts.items[i]), 32);
-        printf(" %6d documents, %8lld tokens: PPL = %.4lf +/- %.5lf\n", r->texts[i].n_documents,
-               (long long)r->texts[i].sums.n, e.value, e.error);
+        printf(" %6d documents, %8lld tokens: PPL = %.4lf +/- %.5lf\n", r->each[i].n_documents,
+               (long long)r->each[i].n_tokens, e.value, e.error);
     }
-    quality_print_final(&r->all.sums);
+    perplexity_print_final(r->result.perplexity);
+}
+
+static void put_figures(weft__strbuf *t, const struct documents_scored *d, weft_estimate e)
+{
+    weft__strbuf_printf(t, "\"tokens\": %lld, \"documents\": %d, \"cut\": %d", (long long)d->n_tokens, d->n_documents,
+                        d->n_cut);
+    perplexity_put_member(t, "ppl", e.value);
+    perplexity_put_member(t, "ppl_error", e.error);
+    perplexity_put_member(t, "nll", log(e.value));
 }
 
 /* The whole as ever; where there are several texts, each of them under "texts". */
@@ -172,17 +197,25 @@ static weft_status print_texts_json(const struct eval_documents_reading *r, weft
 {
     weft__strbuf t = {0};
     weft__strbuf_puts(&t, "{");
-    quality_put_documents(&t, &r->all.sums, r->all.n_documents, r->all.n_cut);
+    put_figures(&t, &r->all, r->result.perplexity);
     for (int i = 0; i < r->o->texts.n && r->o->texts.n > 1; i++) {
-        const struct documents_scored *d = &r->texts[i];
         weft__strbuf_puts(&t, i ? ", {\"file\": " : ", \"texts\": [{\"file\": ");
         weft__json_write_string(&t, r->o->texts.items[i], strlen(r->o->texts.items[i]));
         weft__strbuf_puts(&t, ", ");
-        quality_put_documents(&t, &d->sums, d->n_documents, d->n_cut);
+        put_figures(&t, &r->each[i], perplexity_of(&r->each[i]));
         weft__strbuf_puts(&t, "}");
     }
     weft__strbuf_puts(&t, r->o->texts.n > 1 ? "]}\n" : "}\n");
     return print_whole(&t, err);
+}
+
+/* A text of which nothing was scored is named. */
+static weft_status check_scored(const struct eval_documents_reading *r, weft_error *err)
+{
+    for (int i = 0; i < r->o->texts.n; i++)
+        if (!r->each[i].n_tokens)
+            return weft_fail(err, WEFT_ARGUMENT, "%s: no document of two tokens or more", r->o->texts.items[i]);
+    return WEFT_OK;
 }
 
 int eval_documents_command(int argc, char **argv)
@@ -224,9 +257,11 @@ int eval_documents_command(int argc, char **argv)
     if (!adapter_options_parse("eval documents", &o.adapters, o.adapter)) return EXIT_USAGE;
     static struct eval_documents_reading r = {.o = &o};
     weft_error err = {0};
-    weft_status st = eval_documents_prepare(&r, argv[first], &err);
-    if (!st) st = score_all(&r, &err);
-    const weft_status printed = o.json && (!st || r.lost) ? print_texts_json(&r, st ? NULL : &err) : WEFT_OK;
+    weft_status st = score(&r, argv[first], &err);
+    /* Of a model whose numbers are none, scripts get the object nevertheless. */
+    const int lost = st && r.result.n_scored && !isfinite(r.result.perplexity.value);
+    if (!st) st = check_scored(&r, &err);
+    const weft_status printed = o.json && (!st || lost) ? print_texts_json(&r, st ? NULL : &err) : WEFT_OK;
     if (!o.json && !st) print_texts(&r);
     if (!st) st = printed;
     reading_free(&r);

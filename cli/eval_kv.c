@@ -116,14 +116,18 @@ static weft_status eval_kv_prepare(struct measuring *m, const char *path, weft_e
 static weft_status kv_compare(struct measuring *m, int32_t position, int i, int32_t next, weft_error *err)
 {
     const size_t at = (size_t)i * (size_t)m->n_vocab;
-    const quality_sample sample = quality_between(m->logits[KV_TYPE] + at, m->logits[KV_BASE] + at, m->n_vocab, next);
+    const weft__eval_compared sample =
+        weft__eval_between(m->logits[KV_TYPE] + at, m->logits[KV_BASE] + at, m->n_vocab, next);
     if (!isfinite(sample.kld) || !isfinite(sample.nll) || !isfinite(sample.nll_base))
-        return weft_fail(err, WEFT_FORMAT, QUALITY_LOST, (long long)m->q.all.n);
+        return weft_fail(err, WEFT_FORMAT, WEFT__EVAL_LOST, (long long)m->q.all.n);
     if (m->n_types == KV_ALL) {
-        const quality_sample f32 = quality_between(m->logits[KV_FLOOR] + at, m->logits[KV_BASE] + at, m->n_vocab, next);
-        if (!quality_add_sample(&m->q.floor, &f32)) return weft_fail(err, WEFT_NO_MEMORY, "no memory for samples");
+        const weft__eval_compared f32 =
+            weft__eval_between(m->logits[KV_FLOOR] + at, m->logits[KV_BASE] + at, m->n_vocab, next);
+        if (!weft__eval_totals_compare(&m->q.floor, &f32))
+            return weft_fail(err, WEFT_NO_MEMORY, "no memory for samples");
     }
-    if (!quality_add_sample(&m->q.all, &sample) || !quality_add_sample(&m->q.by_depth[kv_depth_of(position)], &sample))
+    if (!weft__eval_totals_compare(&m->q.all, &sample) ||
+        !weft__eval_totals_compare(&m->q.by_depth[kv_depth_of(position)], &sample))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for samples");
     return WEFT_OK;
 }

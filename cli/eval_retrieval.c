@@ -5,25 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters.h"
 #include "eval.h"
 #include "eval/retrieval.h"
-#include "kv_type.h"
+#include "eval_engine.h"
 #include "options.h"
 #include "outputs.h"
-#include "provider.h"
-#include "rope.h"
 #include "terminal.h"
 
 enum { SLOTS = 16, QUEUE = 64, ROOM = 512 }; /* ROOM: tokens of a text, where nothing else is said */
 
 struct retrieval_options {
-    const char *corpus, *queries, *qrels, *query_prefix, *text_prefix, *kv_type;
-    struct text_list files, adapters;
-    struct adapter_option adapter[LIST_MAX];
-    int32_t threads, n_ctx, slots;
+    const char *corpus, *queries, *qrels, *query_prefix, *text_prefix;
+    struct text_list files;
     int json;
-    rope_options rope;
+    eval_engine_options engine;
 };
 
 /* Everything one run needs; released by retrieving_free. */
@@ -31,16 +26,12 @@ struct retrieving {
     const struct retrieval_options *o;
     weft__eval_retrieval_set set;
     weft__eval_retrieval_scores scores;
-    weft_model *model;
-    weft_engine *engine;
-    weft_request_adapter adapters[LIST_MAX];
-    int32_t n_ctx;
+    eval_engine engine;
 };
 
 static void retrieving_free(struct retrieving *r)
 {
-    weft_engine_free(&r->engine);
-    weft_model_close(&r->model);
+    eval_engine_free(&r->engine);
     weft__eval_retrieval_free(&r->set);
 }
 
@@ -55,36 +46,18 @@ static weft_status read_set(struct retrieving *r, weft_error *err)
 
 static weft_status retrieval_open(struct retrieving *r, const char *path, weft_error *err)
 {
-    const struct retrieval_options *o = r->o;
-    weft_model_info info = {.size = sizeof info};
-    weft_engine_params p;
     weft_status st = read_set(r, err);
-    if (!st) st = open_shown(path, o->threads, o->n_ctx, &o->rope.params, &r->model, err);
-    if (!st) st = weft_model_describe(r->model, &info, err);
-    if (st) return st;
-    weft_engine_params_default(&p);
-    r->n_ctx = o->n_ctx ? o->n_ctx : info.n_ctx_max < ROOM ? info.n_ctx_max : ROOM;
-    p.kv_dtype = kv_type_of(o->kv_type);
-    p.n_slots = o->slots ? o->slots : SLOTS;
-    p.n_ctx = r->n_ctx;
-    p.max_queue = QUEUE;
-    st = weft_engine_new(r->model, &p, &r->engine, err);
-    for (int i = 0; i < o->adapters.n && !st; i++) {
-        const struct adapter_option *one = &o->adapter[i];
-        st = weft_engine_adapter_add(r->engine, one->name, one->path, one->scale, 0, err);
-        r->adapters[i] = (weft_request_adapter){.name = one->name, .scale = one->scale};
-    }
-    return st;
+    return st ? st : eval_engine_open(&r->engine, &r->o->engine, path, err);
 }
 
 static weft_status retrieve(struct retrieving *r, weft_error *err)
 {
     progress bar = {0};
-    const weft__eval_retrieval_params p = {.model = r->model,
-                                           .engine = r->engine,
-                                           .adapters = r->adapters,
-                                           .n_adapters = r->o->adapters.n,
-                                           .n_ctx = r->n_ctx,
+    const weft__eval_retrieval_params p = {.model = r->engine.model,
+                                           .engine = r->engine.engine,
+                                           .adapters = r->engine.adapters,
+                                           .n_adapters = r->o->engine.adapters.n,
+                                           .n_ctx = r->engine.n_ctx,
                                            .query_prefix = r->o->query_prefix,
                                            .text_prefix = r->o->text_prefix,
                                            .progress = progress_update,
@@ -154,7 +127,7 @@ static void put_table(const struct retrieving *r, weft__strbuf *t)
     }
     if (r->scores.n_cut)
         weft__strbuf_printf(t, "  %lld texts were longer than %d tokens and lost their end (--ctx)\n",
-                            (long long)r->scores.n_cut, r->n_ctx);
+                            (long long)r->scores.n_cut, r->engine.n_ctx);
 }
 
 /* 1 after a message. */
@@ -166,8 +139,7 @@ static int agree(struct retrieval_options *o)
                        : !beir && !o->files.n ? "-f FILE is missing (or --corpus, --queries and --qrels)"
                                               : NULL;
     if (what) fprintf(stderr, "weft eval retrieval: %s\n", what);
-    return what || !rope_options_check("eval retrieval", &o->rope) ||
-           !adapter_options_parse("eval retrieval", &o->adapters, o->adapter);
+    return what || !eval_engine_check("eval retrieval", &o->engine);
 }
 
 static const command_spec SPEC = {
@@ -186,7 +158,8 @@ static const command_spec SPEC = {
 
 int eval_retrieval_command(int argc, char **argv)
 {
-    static struct retrieval_options o = {.kv_type = "f16"};
+    static struct retrieval_options o = {
+        .engine = {.kv_type = "f16", .usual_slots = SLOTS, .usual_ctx = ROOM, .queue = QUEUE}};
     const option_spec options[] = {
         {"file", 'f', OPT_LIST, &o.files, "RECORDS", "JSONL of queries and texts; may be repeated", 0, 0, NULL},
         {"corpus", 0, OPT_TEXT, &o.corpus, "FILE", "BEIR: lines {\"_id\", \"title\", \"text\"}", 0, 0, NULL},
@@ -196,15 +169,8 @@ int eval_retrieval_command(int argc, char **argv)
         {"query-prefix", 0, OPT_TEXT, &o.query_prefix, "TEXT", "stands before each query, as the model was trained", 0,
          0, NULL},
         {"text-prefix", 0, OPT_TEXT, &o.text_prefix, "TEXT", "stands before each text", 0, 0, NULL},
-        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
-         0, 0, NULL},
-        {"ctx", 'c', OPT_INT, &o.n_ctx, "N", "tokens of a text; the rest is left out (the model's, at most 512)", 1,
-         WEFT_CTX_MAX, NULL},
-        {"slots", 0, OPT_INT, &o.slots, "N", "texts that are computed at once (16)", 1, WEFT_SLOTS_MAX, NULL},
-        KV_TYPE_OPTION(&o.kv_type, "f16"),
-        ROPE_OPTIONS(&o.rope),
-        PROVIDER_OPTION,
-        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
+        EVAL_ENGINE_OPTIONS(&o.engine, "tokens of a text; the rest is left out (the model's, at most 512)", 1,
+                            "texts that are computed at once (16)"),
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object", 0, 0, NULL},
         {0},
     };

@@ -1,198 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
-/* eval_task.c: weft eval task: a model's scores on a task: options to src/eval, which does the work. */
+/* eval_task.c: weft eval task: a model's scores on a task: options to weft_eval_task, which does the work. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "adapters.h"
 #include "eval.h"
-#include "eval/eval.h"
-#include "eval/tokens.h"
+#include "eval_engine.h"
 #include "format/out_file.h"
-#include "kv_type.h"
 #include "options.h"
 #include "outputs.h"
-#include "provider.h"
-#include "rope.h"
 #include "spec.h"
 #include "terminal.h"
+#include "weft/eval.h"
 
 enum { SLOTS = 32, QUEUE = 512, ROOM = 4096 }; /* ROOM: tokens of a prompt and its answer, where nothing else is said */
 
 struct task_options {
-    const char *form, *samples, *baseline, *svg, *predictions, *system, *kv_type, *spec;
-    struct text_list data, adapters;
-    struct adapter_option adapter[LIST_MAX];
-    int32_t n_fewshot, limit, repeats, max_tokens, threads, n_ctx, slots, show;
+    const char *form, *samples, *baseline, *svg, *predictions, *system, *spec;
+    struct text_list data;
+    int32_t n_fewshot, limit, repeats, max_tokens, show;
     int given_fewshot, given_temperature, chat, multiturn, no_bos, json;
     uint64_t seed, fewshot_seed;
     float temperature;
-    rope_options rope;
+    eval_engine_options engine;
 };
 
 /* Everything one run needs; released by task_asked_free. */
 struct task_asked {
     const struct task_options *o;
-    weft__eval_task *task;
-    weft_model *model;
-    weft_engine *engine;
-    weft_chat *chat;
-    weft__eval_report report;
-    weft_request_adapter adapters[LIST_MAX];
-    weft__strbuf adapters_id;
-    weft_model_info info;
+    weft_task *task;
+    eval_engine engine;
+    weft_scores *scores;
 };
 
 static void task_asked_free(struct task_asked *a)
 {
-    weft__eval_report_free(&a->report);
-    weft_chat_close(&a->chat);
-    weft_engine_free(&a->engine);
-    weft_model_close(&a->model);
-    weft__eval_task_free(&a->task);
-    weft__strbuf_free(&a->adapters_id);
+    weft_scores_free(&a->scores);
+    eval_engine_free(&a->engine);
+    weft_task_close(&a->task);
 }
 
 static weft_status open_task(struct task_asked *a, const char *path, weft_error *err)
 {
     const struct task_options *o = a->o;
-    const weft__eval_task_options to = {.form = o->form,
-                                        .data = o->data.items,
-                                        .n_data = o->data.n,
-                                        .n_fewshot = o->given_fewshot ? o->n_fewshot : -1,
-                                        .repeats = o->repeats,
-                                        .max_tokens = o->max_tokens,
-                                        .temperature = o->given_temperature ? (double)o->temperature : -1};
-    weft_status st = weft__eval_task_open(path, &to, &a->task, err);
-    if (!st && a->task->predictions && !o->predictions && !o->show)
+    const char *data[LIST_MAX + 1] = {0};
+    weft_task_params p;
+    weft_task_info info = {.size = sizeof info};
+    weft_task_params_default(&p);
+    for (int i = 0; i < o->data.n; i++) data[i] = o->data.items[i];
+    p.form = o->form;
+    p.data = data;
+    p.repeats = o->repeats;
+    p.max_tokens = o->max_tokens;
+    if (o->given_fewshot) p.n_fewshot = o->n_fewshot;
+    if (o->given_temperature) p.temperature = (double)o->temperature;
+    weft_status st = weft_task_open(path, &p, &a->task, err);
+    if (!st) st = weft_task_describe(a->task, &info, err);
+    if (!st && info.judged_elsewhere && !o->predictions && !o->show)
         return weft_fail(err, WEFT_ARGUMENT, "the answers are judged elsewhere: --predictions FILE is where they go");
-    if (!st && !a->task->predictions && o->predictions)
+    if (!st && !info.judged_elsewhere && o->predictions)
         return weft_fail(err, WEFT_ARGUMENT, "--predictions is for --form humaneval and swebench");
     return st;
 }
 
-static weft_status open_engine(struct task_asked *a, weft_error *err)
+static weft_eval_params params_of(const struct task_asked *a, progress *bar)
 {
     const struct task_options *o = a->o;
-    weft_engine_params p;
-    weft_engine_params_default(&p);
-    p.kv_dtype = kv_type_of(o->kv_type);
-    p.n_slots = o->slots ? o->slots : SLOTS;
-    p.n_ctx = o->n_ctx ? o->n_ctx : a->info.n_ctx_max < ROOM ? a->info.n_ctx_max : ROOM;
-    p.max_queue = QUEUE;
-    p.spec = spec_of(o->spec);
-    weft_status st = weft_engine_new(a->model, &p, &a->engine, err);
-    for (int i = 0; i < o->adapters.n && !st; i++) {
-        const struct adapter_option *one = &o->adapter[i];
-        weft_engine_adapter is = {.size = sizeof is};
-        st = weft_engine_adapter_add(a->engine, one->name, one->path, one->scale, 0, err);
-        if (!st) st = weft_engine_adapter_find(a->engine, one->name, &is, err);
-        a->adapters[i] = (weft_request_adapter){.name = one->name, .scale = one->scale};
-        weft__strbuf_printf(&a->adapters_id, "%s%s:%.9g", i ? "," : "", is.id, (double)one->scale);
-    }
-    if (!st && o->chat) st = weft_chat_open(a->model, NULL, 0, &a->chat, err);
-    return st;
-}
-
-static weft_status open_all(struct task_asked *a, const char *model, const char *task, weft_error *err)
-{
-    a->info.size = sizeof a->info;
-    weft_status st = open_task(a, task, err);
-    if (!st) st = open_shown(model, a->o->threads, a->o->n_ctx, &a->o->rope.params, &a->model, err);
-    if (!st) st = weft_model_describe(a->model, &a->info, err);
-    if (!st) st = open_engine(a, err);
-    return st ? st : weft__eval_report_begin(&a->report, a->task, err);
-}
-
-static weft__eval_params params_of(struct task_asked *a, progress *bar)
-{
-    const struct task_options *o = a->o;
-    weft__eval_params p;
-    weft__eval_params_default(&p);
-    p.model = a->model;
-    p.engine = a->engine;
-    p.adapters = a->adapters;
-    p.n_adapters = o->adapters.n;
-    p.adapters_id = a->adapters_id.data ? a->adapters_id.data : "";
-    p.style = (weft__eval_style){a->chat, o->multiturn, o->system};
+    weft_eval_params p;
+    weft_eval_params_default(&p);
+    p.adapters = a->engine.adapters;
+    p.n_adapters = o->engine.adapters.n;
+    p.chat = o->chat;
+    p.multiturn = o->multiturn;
+    p.system = o->system;
     p.no_bos = o->no_bos;
-    p.limit = (size_t)o->limit;
+    p.limit = o->limit;
     p.seed = o->seed;
     p.fewshot_seed = o->fewshot_seed;
     p.samples = o->samples;
-    p.predictions = o->predictions;
-    p.label = a->info.name;
+    p.predictions = o->show ? NULL : o->predictions;
     p.progress = progress_update;
     p.progress_arg = bar;
     return p;
 }
 
-static void print_lines(const weft__strbuf *t)
+static void print_lines(const char *text, size_t n)
 {
-    for (size_t at = 0, end; at < t->len; at = end + 1) {
-        const char *stop = memchr(t->data + at, '\n', t->len - at);
-        end = stop ? (size_t)(stop - t->data) : t->len;
-        print_clean(stdout, t->data + at, end - at, 0);
+    for (size_t at = 0, end; at < n; at = end + 1) {
+        const char *stop = memchr(text + at, '\n', n - at);
+        end = stop ? (size_t)(stop - text) : n;
+        print_clean(stdout, text + at, end - at, 0);
         if (stop) printf("\n");
     }
 }
 
-/* The first prompts as the model gets them, with their tokens' count. */
-static weft_status show(struct task_asked *a, const weft__eval_params *p, weft_error *err)
+/* A weft_eval_show_fn. */
+static int show(void *arg, const weft_eval_shown *prompt)
 {
-    weft__eval_shots shots;
-    weft__eval_tokens tokens;
-    weft_engine_stats stats = {.size = sizeof stats};
-    weft_engine_get_stats(a->engine, &stats);
-    weft_status st = weft__eval_tokens_begin(&tokens, a->model, stats.n_ctx, p->no_bos, err);
-    if (!st) st = weft__eval_shots_begin(&shots, a->task, p->fewshot_seed, err);
-    if (st) return st;
-    for (size_t i = 0; !st && i < a->task->docs.n && i < (size_t)a->o->show; i++) {
-        weft__eval_asks asks = {0};
-        weft__eval_passes passes = {0};
-        st = weft__eval_shots_next(&shots, i, err);
-        if (!st) st = weft__eval_ask_make(&shots, &p->style, i, &asks, err);
-        if (!st) st = weft__eval_tokens_of(&tokens, a->task, &asks, &passes, err);
-        for (size_t k = 0; !st && k < passes.n; k++) {
-            const weft__eval_ask *ask = &asks.items[passes.items[k].ask];
-            printf("--- document %zu, %d tokens, %d scored\n", i + 1, passes.items[k].n,
-                   passes.items[k].to - passes.items[k].from);
-            print_lines(&ask->context);
-            if (ask->continuation.len) printf("\n--- scored:");
-            print_lines(&ask->continuation);
-            printf("\n");
-        }
-        weft__eval_passes_free(&passes);
-        weft__eval_asks_free(&asks);
-    }
-    weft__eval_shots_free(&shots);
-    return st;
+    (void)arg;
+    printf("--- document %lld, %d tokens, %d scored\n", (long long)prompt->document + 1, prompt->n_tokens,
+           prompt->n_scored);
+    print_lines(prompt->context, prompt->n_context);
+    if (prompt->n_continuation) printf("\n--- scored:");
+    print_lines(prompt->continuation, prompt->n_continuation);
+    printf("\n");
+    return 0;
+}
+
+static weft_status draw_scores(struct task_asked *a, weft_error *err)
+{
+    const char *text = NULL;
+    size_t n = 0;
+    weft_status st = weft_scores_write(a->scores, WEFT_SCORES_SVG, &text, &n, err);
+    return st ? st : weft__out_file_put(a->o->svg, text, n, err);
 }
 
 static weft_status run(struct task_asked *a, weft_error *err)
 {
+    const struct task_options *o = a->o;
     progress bar = {0};
-    weft__eval_params p = params_of(a, &bar);
-    weft__strbuf out = {0}, picture = {0};
-    if (a->o->show) return show(a, &p, err);
-    a->report.model = a->info.name;
-    a->report.style = a->o->chat ? a->o->multiturn ? "turns of a chat" : "a chat" : "text";
+    const weft_eval_params p = params_of(a, &bar);
+    const char *text = NULL;
+    size_t n = 0;
+    if (o->show) return weft_eval_show(a->engine.engine, a->task, &p, o->show, show, NULL, err);
     progress_stops_on_signals();
-    weft_status st = weft__eval_run(a->task, &p, &a->report, err);
+    weft_status st = weft_eval_task(a->engine.engine, a->task, &p, &a->scores, err);
     progress_end(&bar);
-    if (!st && a->o->baseline) st = weft__eval_report_baseline(&a->report, a->o->baseline, err);
-    if (!st && a->o->svg) {
-        weft__eval_report_svg(&a->report, &picture);
-        st = picture.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory to draw the picture")
-                            : weft__out_file_put(a->o->svg, picture.data, picture.len, err);
-    }
-    weft__strbuf_free(&picture);
-    if (st) return st;
-    if (a->o->json) weft__eval_report_json(&a->report, &out);
-    else weft__eval_report_text(&a->report, &out);
-    return print_whole(&out, err);
+    if (!st && o->baseline) st = weft_scores_compare(a->scores, o->baseline, err);
+    if (!st && o->svg) st = draw_scores(a, err);
+    if (!st) st = weft_scores_write(a->scores, o->json ? WEFT_SCORES_JSON : WEFT_SCORES_TABLE, &text, &n, err);
+    if (!st) fwrite(text, 1, n, stdout);
+    return st;
 }
 
 /* EXIT_USAGE after a message. */
@@ -203,8 +142,8 @@ static int options_agree(struct task_options *o, const char *model, const char *
         fprintf(stderr, "weft eval task: --multiturn is about --chat, which is not given\n");
         return EXIT_USAGE;
     }
-    if (!rope_options_check("eval task", &o->rope) || !adapter_options_parse("eval task", &o->adapters, o->adapter))
-        return EXIT_USAGE;
+    if (!eval_engine_check("eval task", &o->engine)) return EXIT_USAGE;
+    o->engine.spec = spec_of(o->spec);
     for (int i = 0; i < 3; i++) {
         struct stat is;
         if (!outs[i]) continue;
@@ -234,7 +173,11 @@ static const command_spec SPEC = {
 
 int eval_task_command(int argc, char **argv)
 {
-    static struct task_options o = {.kv_type = "f16", .spec = "auto", .seed = 1234, .fewshot_seed = 1234};
+    static struct task_options o = {
+        .spec = "auto",
+        .seed = 1234,
+        .fewshot_seed = 1234,
+        .engine = {.kv_type = "f16", .usual_slots = SLOTS, .usual_ctx = ROOM, .queue = QUEUE}};
     const option_spec options[] = {
         {"form", 0, OPT_TEXT, &o.form, "FORM",
          "what TASK is: yaml, jsonl, hellaswag, winogrande, multiple-choice, humaneval, swebench (by its name)", 0, 0,
@@ -263,16 +206,9 @@ int eval_task_command(int argc, char **argv)
          0, NULL},
         {"svg", 0, OPT_TEXT, &o.svg, "FILE", "a picture of the scores", 0, 0, NULL},
         {"show", 0, OPT_INT, &o.show, "N", "print the first N prompts, and do nothing else", 1, 1 << 30, NULL},
-        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
-         0, 0, NULL},
-        {"ctx", 'c', OPT_INT, &o.n_ctx, "N", "tokens of a prompt with its answer at most (the model's, at most 4096)",
-         16, WEFT_CTX_MAX, NULL},
-        {"slots", 0, OPT_INT, &o.slots, "N", "requests that run at once (32)", 1, WEFT_SLOTS_MAX, NULL},
-        KV_TYPE_OPTION(&o.kv_type, "f16"),
+        EVAL_ENGINE_OPTIONS(&o.engine, "tokens of a prompt with its answer at most (the model's, at most 4096)", 16,
+                            "requests that run at once (32)"),
         SPEC_OPTION(&o.spec),
-        ROPE_OPTIONS(&o.rope),
-        PROVIDER_OPTION,
-        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object", 0, 0, NULL},
         {0},
     };
@@ -284,7 +220,8 @@ int eval_task_command(int argc, char **argv)
     if ((rc = options_agree(&o, argv[first], argv[first + 1]))) return rc;
     static struct task_asked a = {.o = &o};
     weft_error err = {0};
-    weft_status st = open_all(&a, argv[first], argv[first + 1], &err);
+    weft_status st = open_task(&a, argv[first + 1], &err);
+    if (!st) st = eval_engine_open(&a.engine, &o.engine, argv[first], &err);
     if (!st) st = run(&a, &err);
     task_asked_free(&a);
     return st ? report("eval task", &err) : EXIT_DONE;

@@ -9,7 +9,7 @@
 #define WEFT_CLI_KV_QUALITY_H
 
 #include "base/text.h"
-#include "quality.h"
+#include "eval/divergence.h"
 #include "weft/weft.h"
 
 enum { KV_DEPTHS = 24, KV_FIRST_DEPTH = 64 }; /* tokens of the first range of depths; each other is twice as long */
@@ -25,11 +25,11 @@ typedef struct kv_quality {
     const char *type; /* as it was given */
     char model[128];
     char fingerprint[33];
-    int32_t n_ctx, n_texts;                /* tokens of a context; contexts that the text was cut into */
-    quality_sums all, by_depth[KV_DEPTHS]; /* by the position whose probabilities they are */
+    int32_t n_ctx, n_texts;                     /* tokens of a context; contexts that the text was cut into */
+    weft__eval_totals all, by_depth[KV_DEPTHS]; /* by the position whose probabilities they are */
     kv_rate passkey[KV_DEPTHS], copy[KV_DEPTHS];
     int n_passkey, n_copy;
-    quality_sums floor;      /* of F32; none where the type is F32 */
+    weft__eval_totals floor; /* of F32; none where the type is F32 */
     double max_kld, min_top; /* the gate: mean divergence at most, share of the same likeliest token at least */
 } kv_quality;
 
@@ -43,7 +43,7 @@ typedef struct kv_figures {
 } kv_figures;
 
 /* Of sums with a token at least; sorts them. */
-kv_figures kv_figures_of(quality_sums *s);
+kv_figures kv_figures_of(weft__eval_totals *s);
 /* Is the type as good as the gate asks? */
 int kv_gate_kept(kv_quality *q);
 

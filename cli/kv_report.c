@@ -9,9 +9,9 @@
 
 void kv_quality_free(kv_quality *q)
 {
-    quality_free(&q->all);
-    quality_free(&q->floor);
-    for (int i = 0; i < KV_DEPTHS; i++) quality_free(&q->by_depth[i]);
+    weft__eval_totals_free(&q->all);
+    weft__eval_totals_free(&q->floor);
+    for (int i = 0; i < KV_DEPTHS; i++) weft__eval_totals_free(&q->by_depth[i]);
 }
 
 int32_t kv_depth_begin(int depth)
@@ -26,11 +26,11 @@ int kv_depth_of(int32_t position)
     return depth;
 }
 
-kv_figures kv_figures_of(quality_sums *s)
+kv_figures kv_figures_of(weft__eval_totals *s)
 {
-    quality_sort(s);
+    weft__eval_totals_sort(s);
     return (kv_figures){.kld = s->kld / (double)s->n,
-                        .p999 = quality_percentile(s->klds, s->n, 0.999),
+                        .p999 = weft__eval_quantile(s->klds, s->n, 0.999),
                         .most = (double)s->klds[s->n - 1],
                         .same_top = (double)s->same_top / (double)s->n};
 }
@@ -66,7 +66,7 @@ void kv_print(kv_quality *q)
     }
     printf("\n%18s  %8s  %10s  %10s  %10s\n", "depth", "tokens", "mean KLD", "99.9% KLD", "same top p");
     for (int i = 0; i < KV_DEPTHS; i++) {
-        quality_sums *s = &q->by_depth[i];
+        weft__eval_totals *s = &q->by_depth[i];
         if (!s->n) continue;
         const kv_figures d = kv_figures_of(s);
         printf("%8d .. %6d  %8lld  %10.6f  %10.6f  %9.3f%%\n", kv_depth_begin(i), kv_depth_begin(i + 1) - 1,
@@ -86,7 +86,7 @@ static void put_rates(weft__strbuf *t, const char *name, const kv_rate *rates, i
     weft__strbuf_puts(t, "]");
 }
 
-static void put_figures(weft__strbuf *t, quality_sums *s)
+static void put_figures(weft__strbuf *t, weft__eval_totals *s)
 {
     const kv_figures f = kv_figures_of(s);
     weft__strbuf_printf(t, "\"tokens\": %lld, \"kld_mean\": %.9f, \"kld_p999\": %.9f, \"kld_max\": %.9f",

@@ -9,7 +9,10 @@ list(REMOVE_DUPLICATES modules)
 
 # those of rooms, weft__, are hidden already
 file(WRITE ${PROJECT_BINARY_DIR}/library/weft.map "{ global: weft_*; local: *; };\n")
-file(WRITE ${PROJECT_BINARY_DIR}/library/all.c "#include \"weft/train.h\"\n#include \"weft/server.h\"\n")
+file(WRITE ${PROJECT_BINARY_DIR}/library/all.c "")
+foreach(header train eval server)
+    file(APPEND ${PROJECT_BINARY_DIR}/library/all.c "#include \"weft/${header}.h\"\n")
+endforeach()
 
 # All rooms as one object.
 set(archives "")

@@ -4,7 +4,7 @@
 
 Usage: cdef.py CC INCLUDE OUT     INCLUDE: the folder that has weft/weft.h; OUT: weft/_abi.py of a build; needs cffi
 
-All of weft.h, train.h and server.h is declared, but for functions with a variable number of arguments. Constants that are macros become
+All of weft.h, train.h, eval.h and server.h is declared, but for functions with a variable number of arguments. Constants that are macros become
 constants of the module."""
 import ast
 import os
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-SOURCE = '#include "weft/weft.h"\n#include "weft/train.h"\n#include "weft/server.h"\n'
+SOURCE = '#include "weft/weft.h"\n#include "weft/train.h"\n#include "weft/eval.h"\n#include "weft/server.h"\n'
 # Constants: not functions, not lists, not what is for compilers.
 CONSTANT = re.compile(r"#define (WEFT_\w+) +(.+)")
 

@@ -123,6 +123,8 @@ WEFT_API void weft_engine_limit_pages(weft_engine *engine, uint64_t n_bytes);
 /* Adapters that are ready take so many bytes at most from now on, but always as many as params.adapter_bytes, which is
  * what one may take. Those that no request uses go at once, those in use as requests end. From any thread. */
 WEFT_API void weft_engine_limit_adapters(weft_engine *engine, uint64_t n_bytes);
+/* The model that it is of. From any thread. */
+WEFT_API weft_model *weft_engine_model(const weft_engine *engine);
 /* The types that its requests may have, that of the engine first; how many. From any thread. */
 WEFT_API int32_t weft_engine_kv_types(const weft_engine *engine, uint32_t out[WEFT_KV_TYPES_MAX]);
 /* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it

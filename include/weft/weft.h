@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* weft.h: the engine, for programs that embed it: all headers of the library but those of training (train.h), of the
- * server (server.h) and of plugins (backend.h, graph.h). Each may be included alone.
+/* weft.h: the engine, for programs that embed it: all headers of the library but those of training (train.h), of
+ * measuring (eval.h), of the server (server.h) and of plugins (backend.h, graph.h). Each may be included alone.
  *
  * Parameter structs begin with `size`: fill them with the ..._default function, then change fields. A program that
  * was built with the headers of an earlier version runs on this library: what its structs do not have is taken as

@@ -26,6 +26,7 @@ def test_examples_run(paths, tmp_path, document):
         pytest.importorskip("pydantic")
     for name in ("model.gguf", "pirate.gguf", "poem.gguf"):
         os.symlink(paths["model"] if name == "model.gguf" else paths[name[:-5]], tmp_path / name)
+    (tmp_path / "questions.jsonl").write_text('{"prompt": "The cat is", "choices": [" black", " a stone"], "answer": 0}\n' * 2)
     (tmp_path / "conversations.jsonl").write_text('{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Arr!"}]}\n' * 8)
     where = dict(os.environ)
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, env=where, timeout=600)

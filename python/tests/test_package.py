@@ -85,7 +85,7 @@ def test_structs_lie_as_the_compiler_lays_them(paths, tmp_path):
         lines.append(f'printf("{kind} %zu\\n", sizeof({kind}));')
         lines += [f'printf("{kind}.{field} %zu\\n", offsetof({kind}, {field}));' for field, _ in ffi.typeof(kind).fields]
     source = tmp_path / "layout.c"
-    headers = ["<stddef.h>", "<stdio.h>", '"weft/weft.h"', '"weft/train.h"', '"weft/server.h"']
+    headers = ["<stddef.h>", "<stdio.h>", '"weft/weft.h"', '"weft/train.h"', '"weft/eval.h"', '"weft/server.h"']
     source.write_text("\n".join([*(f"#include {header}" for header in headers), "int main(void) {", *lines, "}"]))
     subprocess.run([cc, "-I", os.path.join(paths["root"], "include"), str(source), "-o", str(tmp_path / "layout")], check=True)
     said = dict(line.split() for line in subprocess.run([str(tmp_path / "layout")], capture_output=True, text=True, check=True).stdout.splitlines())

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import AsyncIterator, Iterator, List
+from typing import AsyncIterator, Iterator, List, Optional
 
 import numpy as np
 import pydantic
@@ -32,6 +32,17 @@ def use(model: weft.Model) -> None:
     assert_type(model.embed("a"), NDArray[np.float32])
     assert_type(model.logits("a"), NDArray[np.float32])
     assert_type(model.tokenizer.encode("a"), List[int])
+    assert_type(model.perplexity("a", context=4).nll, weft.Estimate)
+    assert_type(model.perplexity(["a", "b"], progress=lambda fraction: fraction > 1), weft.Perplexity)
+    assert_type(model.kl("a", adapter={weft.Adapter("a"): 1.0}), weft.Divergence)
+    assert_type(model.kl(base="file"), weft.Divergence)
+    assert_type(model.eval_task("t.yaml", adapter="a", data={"test": "a.jsonl"})["acc"].baseline, Optional[weft.Paired])
+    assert_type(model.generate("a", kv="q8", prediction="b", draft_max=4, shift=True), str)
+    assert_type(model.complete("a", prompt_logprobs=True).prompt_logprobs, List[weft.TokenProb])
+    assert_type(model.stats.drafts["suffix"], weft.DraftStats)
+    weft.Model("a", kv_types=["q8"], spec="suffix", draft="b", swap="off", steady_ms=50)
+    weft.Model("a", spec="fast")  # type: ignore[arg-type]
+    model.eval_task("t", form="xml")  # type: ignore[arg-type]
     assert_type(weft.train("out", "data", base="b", lora_rank=4, progress=lambda event: event.loss > 1), str)
     model.generate("a", temprature=1)  # type: ignore[call-overload]
     model.generate("a", temperature="hot")  # type: ignore[call-overload]

@@ -27,7 +27,8 @@ from ._errors import (
     TimedOutError,
     UnsupportedError,
 )
-from ._model import Model, ModelInfo, Stats
+from ._eval import Divergence, Estimate, Paired, Perplexity, Score, Scores
+from ._model import DraftStats, Model, ModelInfo, Stats
 from ._native import lib as _lib
 from ._native import text_of as _text_of
 from ._requests import Completion, TokenProb, ToolCall
@@ -47,7 +48,10 @@ __all__ = [
     "BusyError",
     "CancelledError",
     "Completion",
+    "Divergence",
     "Error",
+    "DraftStats",
+    "Estimate",
     "ExistsError",
     "FormatError",
     "Grammar",
@@ -58,7 +62,11 @@ __all__ = [
     "ModelInfo",
     "NotFoundError",
     "OutOfMemoryError",
+    "Paired",
+    "Perplexity",
     "Sampler",
+    "Score",
+    "Scores",
     "Server",
     "Session",
     "StateError",

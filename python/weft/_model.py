@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, AsyncIterator, Coroutine, Dict, Iterator, List, Mapping, Optional, Sequence, Type, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Coroutine, Dict, Iterator, List, Mapping, Optional, Sequence, Type, TypeVar, Union, overload
 
 from ._adapters import Adapters
 from ._errors import UnsupportedError
-from ._native import Handle, Path, Progress, call, encoded, ffi, lib, new_error, params, progress_callback, result, text_of
+from ._eval import Divergence, Perplexity, Scores, divergence_of, measured, perplexity_of, task_scores
+from ._native import Handle, Path, Progress, call, encoded, ffi, kv_type, lib, new_error, params, progress_callback, result, text_of
 from ._requests import (
     ChatParser,
     Completion,
@@ -28,19 +30,35 @@ from ._text import Grammar, Message, Template, Tokenizer, Tool, prompt_ids
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from typing_extensions import Literal, Unpack
+    from typing_extensions import Literal, TypedDict, Unpack
 
+    from ._eval import Form, Texts
     from ._requests import AdapterChoice, ChatOptions, Options, Prompt
 
+    Spec = Literal["off", "auto", "suffix", "draft"]
+
+    class EngineOptions(TypedDict, total=False):
+        """Further fields of ``weft_engine_params`` (``weft/engine.h``)."""
+
+        step_rows: int
+        chunk: int
+        steady_ms: int
+        isolate_tenants: bool
+        store_bytes: int
+        disk_wait_ms: int
+        swap: Literal["auto", "off", "always"]
+        swap_bytes: int
+        trace: Path
+        adapter_bytes: int
+        lock_memory: bool
+        kv_bytes: int
+
+
 T = TypeVar("T")
+SPECS = ("off", "auto", "suffix", "draft")
+SWAPS = ("auto", "off", "always")
+ENGINE_OPTIONS = tuple("step_rows chunk steady_ms isolate_tenants store_bytes disk_wait_ms swap swap_bytes trace adapter_bytes lock_memory kv_bytes".split())
 Schema = Union[Mapping[str, Any], None]
-
-
-def kv_type(name: str) -> int:
-    """The number of a type of keys and values, by its name."""
-    box = ffi.new("uint32_t *")
-    call(lib.weft_kv_type_parse, encoded(name), box)
-    return int(box[0])
 
 
 @dataclass(frozen=True)
@@ -65,8 +83,20 @@ class ModelInfo:
 
 
 @dataclass(frozen=True)
+class DraftStats:
+    """Of one that guesses tokens ahead: drafts that were tried, their tokens, and those that answers went on with."""
+
+    n_drafts: int
+    n_tokens: int
+    n_accepted: int
+
+
+@dataclass(frozen=True)
 class Stats:
-    """What a model's engine has done, and holds now (``weft_engine_stats``); counts are of the last step that ended."""
+    """What a model's engine has done, and holds now (``weft_engine_stats``); counts are of the last step that ended.
+
+    ``drafts``: by who guessed them, "suffix", "prediction", "forced" (by a form of the answer) and "model".
+    """
 
     n_running: int
     n_waiting: int
@@ -81,6 +111,10 @@ class Stats:
     kv_pages: int
     kv_pages_used: int
     kv_pages_cached: int
+    n_preempted: int
+    n_rows_prompt: int
+    n_rows_decode: int
+    drafts: Mapping[str, DraftStats]
 
 
 def resolved(path: Path) -> bytes:
@@ -99,12 +133,17 @@ class Model:
         context: tokens of one request at most, prompt and answer; 0: the model's own, at most 4096.
         slots: requests that run at once; more wait.
         kv: type of keys and values, "f16", "f32", "bf16", "f8", "q8", "q4" or two of them, "k=q8,v=q4" (docs/howto/kv-types.md).
+        kv_types: types that requests may have instead (their option ``kv``).
         kv_tokens: tokens that all requests together hold; 0: slots * context, within half of the free memory.
         queue: requests that wait at most.
         provider: a plugin beside the CPU.
         store: folder in which prefixes outlive the process.
+        spec: who guesses tokens ahead, where that pays; answers stay the same: "auto" (all that there are), "suffix" (what followed in texts
+            that ended alike, and ``prediction``), "draft" (a draft model alone), "off".
+        draft: a smaller model of the same vocabulary that guesses; of ``spec`` "auto" and "draft".
         adapters: names and paths of adapters, as ``model.adapters.add`` takes them.
         progress: called with (what, fraction) while the model loads; a true answer stops it (CancelledError).
+        engine: further fields of ``weft_engine_params``: chunk, steady_ms, swap ("auto", "off", "always"), lock_memory, ...
 
     The model is loaded here; what serves requests is made with the first one. Threads may share a model: their requests run in common steps,
     and no answer depends on what runs beside it. A ``with`` block closes it at its end. A model does not come along to a process that is
@@ -121,15 +160,23 @@ class Model:
         context: int = 0,
         slots: int = 16,
         kv: str = "f16",
+        kv_types: Sequence[str] = (),
         kv_tokens: int = 0,
         queue: int = 256,
         provider: Optional[str] = None,
         store: Optional[Path] = None,
+        spec: Spec = "auto",
+        draft: Union[Model, Path, None] = None,
         adapters: Optional[Mapping[str, Path]] = None,
         progress: Optional[Progress] = None,
+        **engine: Unpack[EngineOptions],
     ) -> None:
         keep: List[Any] = []
         self._kv = kv_type(kv)
+        if isinstance(kv_types, str):
+            raise TypeError("kv_types is a list of names")
+        self._kv_types = [kv_type(name) for name in kv_types]
+        more = _engine_options(spec, engine)
         told = progress_callback(progress)
         p = params("weft_model_params", {"n_threads": threads, "n_ctx": context, "provider": provider, "progress": told.pointer}, keep)
         box, err = ffi.new("weft_model **"), new_error()
@@ -142,7 +189,9 @@ class Model:
             "n_kv_tokens": kv_tokens,
             "max_queue": queue,
             "store_dir": store,
+            **more,
         }
+        self._draft: Optional[Model] = draft if isinstance(draft, Model) else None
         self._making = threading.Lock()
         self._engine: Optional[Handle] = None
         self._template: Optional[Template] = None
@@ -153,6 +202,11 @@ class Model:
             self._tokenizer = Tokenizer._of_model(self._handle, pointer)
         self.adapters = Adapters(self)
         try:
+            if draft is not None and not isinstance(draft, Model):
+                self._draft = Model(draft, threads=threads)
+            if self._draft is not None:
+                with self._draft._handle as small, self._handle as large:
+                    call(lib.weft_draft_fits, large, small, ffi.NULL)
             for name, file in (adapters or {}).items():
                 self.adapters.add(name, file)
         except BaseException:
@@ -183,9 +237,17 @@ class Model:
             if self._engine is None:
                 keep: List[Any] = []
                 box = ffi.new("weft_engine **")
-                with self._handle as model:
-                    call(lib.weft_engine_new, model, params("weft_engine_params", self._engine_options, keep), box)
-                self._engine = Handle("the engine", box, lib.weft_engine_free, self._handle)
+                p = params("weft_engine_params", self._engine_options, keep)
+                types = ffi.new("uint32_t[]", self._kv_types)
+                p.kv_types, p.n_kv_types = types, len(self._kv_types)
+                parents = [self._handle]
+                with ExitStack() as used:
+                    model = used.enter_context(self._handle)
+                    if self._draft is not None:
+                        parents.append(self._draft._handle)
+                        p.draft = used.enter_context(self._draft._handle)
+                    call(lib.weft_engine_new, model, p, box)
+                self._engine = Handle("the engine", box, lib.weft_engine_free, *parents)
             return self._engine
 
     # ---- what it is ----
@@ -206,7 +268,19 @@ class Model:
         out = result("weft_engine_stats")
         with self._engine_handle() as engine:
             lib.weft_engine_get_stats(engine, out)
-        return Stats(**{name: getattr(out, name) for name in Stats.__dataclass_fields__})
+        drafts = {
+            text_of(lib.weft_drafter_name(i)): DraftStats(out.drafts[i].n_drafts, out.drafts[i].n_tokens, out.drafts[i].n_accepted)
+            for i in range(lib.WEFT_DRAFTERS)
+        }
+        return Stats(**{name: getattr(out, name) for name in Stats.__dataclass_fields__ if name != "drafts"}, drafts=drafts)
+
+    @property
+    def kv_types(self) -> List[str]:
+        """Types that the keys and values of its requests may have, its own first."""
+        numbers, name = ffi.new("uint32_t[]", lib.WEFT_KV_TYPES_MAX), ffi.new("char[]", lib.WEFT_KV_NAME_MAX)
+        with self._engine_handle() as engine:
+            n = lib.weft_engine_kv_types(engine, numbers)
+        return [text_of(lib.weft_kv_type_name(numbers[i], name)) for i in range(n)]
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -254,7 +328,7 @@ class Model:
 
     def _text_request(self, prompt: Prompt, schema: Any, options: Mapping[str, Any]) -> Request:
         own = dict(options)
-        return Request(self._ids(prompt), own, self._form(own, schema), continues=len(prompt) > 0)
+        return Request(self._ids(prompt), own, self._form(own, schema), continues=len(prompt) > 0, predicted=self._predicted(own))
 
     def _chat_request(
         self,
@@ -276,7 +350,11 @@ class Model:
                 if constrained:
                     raise ValueError("an answer has one form: tools cannot be called in it")
                 form = Grammar._of_tools(pointer, offered, tool_choice, True)
-        return Request(ids, own, form, continues=False, parser=ChatParser(prompt, offered, constrained))
+        return Request(ids, own, form, continues=False, parser=ChatParser(prompt, offered, constrained), predicted=self._predicted(own))
+
+    def _predicted(self, options: Mapping[str, Any]) -> List[int]:
+        told = options.get("prediction")
+        return [] if told is None else self.tokenizer.encode(told, bos=False) if isinstance(told, str) else [int(token) for token in told]
 
     # ---- text ----
 
@@ -295,8 +373,11 @@ class Model:
             schema: JSON Schema as a dict, which the answer is valid under; or a pydantic class, an instance of which is returned.
             options: max_tokens (-1: until the context is full), temperature (0: greedy), top_k, top_p, min_p, repeat_penalty,
                 presence_penalty, frequency_penalty, penalty_last_n, seed, logit_bias ({token: bias}), stop (a text or several, before which
-                the answer ends), ignore_end, adapter (a name, several, or {name: scale}), grammar (GBNF, or a Grammar), regex, choices,
-                logprobs (0 to 20), priority (-8 to 7), tenant, timeout (seconds), cache.
+                the answer ends), ignore_end, cut_to_fit (max_tokens that the context cannot hold is lowered, and not refused), adapter (a
+                name, several, or {name: scale}), grammar (GBNF, or a Grammar), regex, choices, logprobs (0 to 20), prompt_logprobs,
+                priority (-8 to 7), tenant, timeout (seconds), cache, kv (a type of keys and values, of
+                ``model.kv_types``), shift (where the context is full the answer goes on without what stands behind the first ``keep``
+                tokens), prediction (what the answer will be for the most part), draft_max, draft_min, draft_p_min (of tokens guessed ahead).
 
         Raises: ArgumentError, LimitError (the prompt does not fit; an answer for a class broke off), BusyError, TimedOutError, StateError.
         """
@@ -354,7 +435,8 @@ class Model:
         own = dict(options)
         form = self._form(own, schema)
         each = [own] * len(prompts) if adapters is None else [dict(own, adapter=adapter) for adapter in adapters]
-        return [Request(self._ids(prompt), some, form, continues=len(prompt) > 0) for prompt, some in zip(prompts, each)]
+        told = self._predicted(own)
+        return [Request(self._ids(prompt), some, form, continues=len(prompt) > 0, predicted=told) for prompt, some in zip(prompts, each)]
 
     # ---- chats ----
 
@@ -394,6 +476,115 @@ class Model:
             tool_choice: "auto", "required", "none", or the name of a function.
         """
         return completed(self._run([self._chat_request(messages, schema, tools, tool_choice, options)]))[0]
+
+    # ---- measuring ----
+
+    def perplexity(
+        self,
+        texts: Texts,
+        *,
+        adapter: Optional[Mapping[Any, float]] = None,
+        context: int = 0,
+        chunks: int = 0,
+        kv: Optional[str] = None,
+        save_base: Optional[Path] = None,
+        progress: Optional[Callable[[float], Any]] = None,
+    ) -> Perplexity:
+        """How well the model predicts a text, as ``weft eval perplexity`` and llama-perplexity have it; or texts, as ``weft eval documents``.
+
+        Args:
+            texts: one text, or its token ids: it is cut into chunks, of two at least, the second half of each of which is scored. A list of
+                them: each is read from its beginning, and every token but the first is scored.
+            adapter: {Adapter: weight}, a stack.
+            context: tokens of a chunk, or of a text at most; 0: 512, or the model's where that is less.
+            chunks: no more than so many; 0: all.
+            kv: type of keys and values; None: the model's.
+            save_base: a file for the model's probabilities, which ``kl`` takes as ``base``; of one text.
+            progress: called with the fraction that is done; a true answer stops it (CancelledError).
+
+        Raises: ArgumentError (too short, ids out of range), UnsupportedError (text, and no tokenizer), LimitError (the context), FormatError
+        (a token without a finite log-probability), InputOutputError, CancelledError.
+        """
+        options = {"n_ctx": context, "n_chunks": chunks, "kv_dtype": self._kv if kv is None else kv_type(kv), "save_base": save_base}
+        return perplexity_of(measured(self._handle, texts, None, adapter, progress, options))
+
+    def kl(
+        self,
+        texts: Optional[Texts] = None,
+        *,
+        adapter: Optional[Mapping[Any, float]] = None,
+        base: Union[Model, Path, None] = None,
+        context: int = 0,
+        chunks: int = 0,
+        kv: Optional[str] = None,
+        progress: Optional[Callable[[float], Any]] = None,
+    ) -> Divergence:
+        """How far the model's probabilities are from a base's, KL(base || this), and both perplexities.
+
+        Args:
+            texts: as ``perplexity``; with a file as the base there are none, as it has the text.
+            base: None: the model without the adapters, so that this is what they make it forget; another model of the same vocabulary; or the
+                file of ``perplexity(..., save_base=...)``, of ``weft eval perplexity --kl-base`` or of llama-perplexity.
+            adapter, context, chunks, kv, progress: as ``perplexity``.
+
+        Raises: as ``perplexity``; ArgumentError (another vocabulary), FormatError (no such file); ValueError with neither base nor adapter.
+        """
+        if base is None and not adapter:
+            raise ValueError("the divergence is of an adapter, or from a base: give one of them")
+        options: Dict[str, Any] = {"n_ctx": context, "n_chunks": chunks, "kv_dtype": self._kv if kv is None else kv_type(kv)}
+        beside = self._handle if base is None else base._handle if isinstance(base, Model) else None
+        if beside is None:
+            options["base_file"] = base
+        return divergence_of(measured(self._handle, texts, beside, adapter, progress, options))
+
+    def eval_task(
+        self,
+        path: Path,
+        *,
+        form: Optional[Form] = None,
+        data: Union[Path, Sequence[Path], Mapping[str, Path], None] = None,
+        fewshot: Optional[int] = None,
+        repeats: int = 0,
+        max_tokens: int = 0,
+        temperature: Optional[float] = None,
+        adapter: Optional[AdapterChoice] = None,
+        chat: bool = False,
+        multiturn: bool = False,
+        system: Optional[str] = None,
+        bos: bool = True,
+        limit: int = 0,
+        seed: int = 1234,
+        fewshot_seed: int = 1234,
+        samples: Optional[Path] = None,
+        predictions: Optional[Path] = None,
+        baseline: Optional[Path] = None,
+        progress: Optional[Progress] = None,
+    ) -> Scores:
+        """Scores on a task: a task file of lm-evaluation-harness, plain JSONL, or what llama-perplexity reads; docs/howto/evaluate.md.
+
+        The documents run in common steps, beside whatever else the model does; no score depends on that.
+
+        Args:
+            form: what the file is; None: by its name.
+            data: JSONL in place of what the task names: a file, or {split: file}.
+            fewshot, repeats, max_tokens, temperature: examples, answers to a question, and how these are made; the task's where not given.
+            adapter: as ``generate``.
+            chat: prompts are messages in the model's chat template; multiturn: examples are turns of their own; system: stands in front.
+            bos: False: no BOS before texts, whatever the model's file says.
+            limit: the first documents alone; 0: all.
+            seed, fewshot_seed: of sampled answers; of the examples.
+            samples: a file with a line of JSON per document, from which a run that was stopped goes on.
+            predictions: a file for the answers to a task that is judged elsewhere.
+            baseline: samples of another run, to compare with.
+            progress: called with (task, fraction); a true answer stops it (CancelledError).
+
+        Raises: FormatError (the task, by line), ArgumentError, UnsupportedError, NotFoundError, ExistsError (samples of another run),
+        LimitError, InputOutputError, CancelledError.
+        """
+        task = {"form": form, "n_fewshot": fewshot, "repeats": repeats, "max_tokens": max_tokens, "temperature": temperature}
+        options: Dict[str, Any] = {"chat": chat, "multiturn": multiturn, "system": system, "no_bos": not bos, "limit": limit, "seed": seed}
+        options.update(fewshot_seed=fewshot_seed, samples=samples, predictions=predictions)
+        return task_scores(self._engine_handle(), path, data, adapter, baseline, progress, task, options)
 
     # ---- the same for event loops ----
 
@@ -485,6 +676,19 @@ class Model:
     def session(self, *, context: int = 0, kv: Optional[str] = None, adapter: Optional[Mapping[Any, float]] = None) -> Session:
         """One sequence of tokens, for programs that pick tokens themselves; see Session."""
         return Session(self._handle, context or self._context, self._kv if kv is None else kv_type(kv), adapter)
+
+
+def _engine_options(spec: str, given: Mapping[str, Any]) -> Dict[str, Any]:
+    """Fields of ``weft_engine_params`` by their names, choices among them as numbers."""
+    unknown = set(given) - set(ENGINE_OPTIONS)
+    if unknown:
+        raise TypeError(f"there is no option {min(unknown)!r}; there are {', '.join(ENGINE_OPTIONS)}")
+    values = dict(given)
+    for key, value, names in (("spec", spec, SPECS), ("swap", given.get("swap", "auto"), SWAPS)):
+        if value not in names:
+            raise ValueError(f"{key} is one of {', '.join(names)}; not {value!r}")
+        values[key] = names.index(value)
+    return values
 
 
 def _no_class_in_stream(schema: Any, stream: bool) -> None:

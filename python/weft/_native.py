@@ -247,6 +247,13 @@ def grown(fill: Callable[[Any, int, Any, Any], int], capacity: int) -> List[int]
     return ffi.unpack(ids, n[0]) if n[0] else []
 
 
+def kv_type(name: str) -> int:
+    """The number of a type of keys and values, by its name."""
+    box = ffi.new("uint32_t *")
+    call(lib.weft_kv_type_parse, encoded(name), box)
+    return int(box[0])
+
+
 def as_list(value: Union[str, Sequence[str], None]) -> List[str]:
     """One text or several as a list."""
     return [] if value is None else [value] if isinstance(value, str) else list(value)

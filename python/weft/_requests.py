@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, AsyncIterator, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._errors import ArgumentError, BusyError, LimitError, error_of
-from ._native import Handle, as_list, call, check, encoded, ffi, lib, new_error, params, set_fields, text_of
+from ._native import Handle, as_list, call, check, encoded, ffi, kv_type, lib, new_error, params, set_fields, text_of
 from ._text import Detok, Grammar, Template, Tokenizer
 
 if TYPE_CHECKING:
@@ -48,10 +48,19 @@ if TYPE_CHECKING:
         regex: str
         choices: Sequence[str]
         logprobs: int
+        prompt_logprobs: bool
         priority: int
         tenant: str
         timeout: float
         cache: bool
+        cut_to_fit: bool
+        kv: str
+        shift: bool
+        keep: int
+        prediction: Prompt
+        draft_max: int
+        draft_min: int
+        draft_p_min: float
 
     class ChatOptions(Options, total=False):
         """And what chats take."""
@@ -62,7 +71,8 @@ if TYPE_CHECKING:
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "presence_penalty", "frequency_penalty", "penalty_last_n")
 OTHERS = ("max_tokens", "seed", "logit_bias", "stop", "ignore_end", "adapter", "grammar", "regex", "choices", "logprobs", "priority", "tenant")
-OPTIONS = SAMPLING + OTHERS + ("timeout", "cache")
+PLAIN = ("priority", "cut_to_fit", "shift", "draft_max", "draft_min", "draft_p_min")  # as the library has them
+OPTIONS = SAMPLING + OTHERS + PLAIN[1:] + ("timeout", "cache", "kv", "keep", "prediction", "prompt_logprobs")
 FINISH = ("end", "length", "stop", "cancelled", "failed")
 WAIT_MS = 100  # a signal that comes just before a wait is seen this late
 
@@ -102,6 +112,9 @@ class Completion:
         logprobs: one for each token where ``logprobs`` asked for them.
         reasoning, calls: of a chat, what the model thought, and the tools that it calls.
         seconds: (waiting in the queue, reading the prompt, generating).
+        prompt_logprobs: one for each token of the prompt where ``prompt_logprobs`` asked for them; the first is NaN.
+        n_drafted, n_accepted: tokens that were guessed ahead, and those of them that were right (``spec``, ``prediction``).
+        n_shifts, n_dropped: how often the context was full, and the tokens that were left out since (``shift``).
     """
 
     text: str = ""
@@ -113,6 +126,11 @@ class Completion:
     reasoning: str = ""
     calls: List[ToolCall] = field(default_factory=list)
     seconds: Tuple[float, float, float] = (0.0, 0.0, 0.0)
+    prompt_logprobs: List[TokenProb] = field(default_factory=list)
+    n_drafted: int = 0
+    n_accepted: int = 0
+    n_shifts: int = 0
+    n_dropped: int = 0
 
 
 class Stops:
@@ -231,6 +249,7 @@ class Request:
     continues: bool = True
     parser: Optional[ChatParser] = None
     embedding: Any = None
+    predicted: Sequence[int] = ()
 
     def struct(self, keep: List[Any]) -> Any:
         """As the library takes it; ``keep`` lives until it was submitted."""
@@ -245,9 +264,17 @@ class Request:
         p.tokens, p.n_tokens = ids, len(self.tokens)
         p.max_tokens = options.get("max_tokens", -1)
         p.ignore_end = int(options.get("ignore_end", False))
-        p.priority = options.get("priority", 0)
+        set_fields("weft_request_params", p, {key: options[key] for key in PLAIN if key in options}, keep)
+        p.n_keep = options.get("keep", 0)
+        if options.get("kv") is not None:
+            p.kv_dtype = kv_type(options["kv"])
+        if self.predicted:
+            keep.append(ffi.new("int32_t[]", list(self.predicted)))
+            p.predicted, p.n_predicted = keep[-1], len(self.predicted)
         p.no_cache = int(not options.get("cache", True))
         p.n_top = options.get("logprobs", -1)
+        if options.get("prompt_logprobs"):
+            p.prompt_logprobs, p.n_top = 1, max(p.n_top, 0)
         if options.get("timeout") is not None:
             p.deadline_ms = max(1, math.ceil(options["timeout"] * 1000))
         if options.get("tenant") is not None:
@@ -287,6 +314,10 @@ def add_adapters(p: Any, choice: Any, keep: List[Any]) -> None:
     p.adapters, p.n_adapters = uses, len(scales)
 
 
+def _prob_of(event: Any) -> TokenProb:
+    return TokenProb(event.token, event.logprob, tuple((event.top[i].token, event.top[i].logprob) for i in range(event.n_top)))
+
+
 class Answer:
     """The answer to one request as it grows."""
 
@@ -311,6 +342,8 @@ class Answer:
         """The text that became certain with an event."""
         if event.kind == lib.WEFT_EVENT_TOKEN and not self.stopped:
             return self._take_token(event)
+        if event.kind == lib.WEFT_EVENT_PROMPT_TOKEN:
+            self.completion.prompt_logprobs.append(_prob_of(event))
         if event.kind == lib.WEFT_EVENT_FINISHED:
             return self._finish(event)
         return ""
@@ -319,8 +352,7 @@ class Answer:
         token, done = event.token, self.completion
         done.tokens.append(token)
         if self.request.options.get("logprobs", -1) >= 0:
-            top = tuple((event.top[i].token, event.top[i].logprob) for i in range(event.n_top))
-            done.logprobs.append(TokenProb(token, event.logprob, top))
+            done.logprobs.append(_prob_of(event))
         if self._detok is None or self._tokenizer is None:
             return ""
         text = self._detok.push(token)
@@ -351,6 +383,8 @@ class Answer:
         done.text = "".join(self._parts)
         done.finish = "stop" if self.stopped else FINISH[event.finish]
         done.n_prompt, done.n_cached = event.n_prompt, event.n_cached
+        done.n_drafted, done.n_accepted = event.n_drafted, sum(event.accepted)
+        done.n_shifts, done.n_dropped = event.n_shifts, event.n_dropped
         done.seconds = (event.queue_ms / 1e3, event.prompt_ms / 1e3, event.generate_ms / 1e3)
         return said
 

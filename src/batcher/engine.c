@@ -291,6 +291,11 @@ static void cancel_all(weft_engine *e)
     pthread_cond_signal(&e->wake);
 }
 
+weft_model *weft_engine_model(const weft_engine *e)
+{
+    return e->model;
+}
+
 void weft_engine_free(weft_engine **p)
 {
     weft_engine *e = p ? *p : NULL;

@@ -21,9 +21,8 @@ typedef enum weft__eval_how {
 
 typedef struct weft__eval_params {
     weft_model *model;
-    weft_engine *engine;                  /* of that model */
-    const weft_request_adapter *adapters; /* [n_adapters] of the engine */
-    int32_t n_adapters;
+    weft_engine *engine;      /* of that model */
+    weft_engine_lease *lease; /* the adapters; NULL: none */
     weft__eval_style style;
     weft__eval_how how;
     int no_bos;              /* no BOS before texts, whatever the model's file says */

@@ -130,8 +130,7 @@ weft_status weft__eval_request_submit(weft__eval_request *r, const weft__eval_ta
     weft_request_params p;
     weft_request_params_default(&p);
     p.tokens = pass->ids;
-    p.adapters = params->adapters;
-    p.n_adapters = params->n_adapters;
+    p.lease = params->lease;
     p.event = on_event;
     p.arg = r;
     sample_as(&p.sampler, &task->generation, r->seed);

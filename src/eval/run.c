@@ -251,9 +251,7 @@ static void stop(run *r)
 
 static weft_status begin(run *r, weft_error *err)
 {
-    weft_engine_bytes sizes = {.size = sizeof sizes};
     weft_engine_stats stats = {.size = sizeof stats};
-    (void)sizes;
     weft_engine_get_stats(r->params->engine, &stats);
     weft__strbuf head = {0};
     weft_status st = weft__eval_tokens_begin(&r->tokens, r->params->model, stats.n_ctx, r->params->no_bos, err);

@@ -8,6 +8,7 @@
 #include "format/arena.h"
 #include "text/jinja/jinja.h"
 #include "text/regex/regex.h"
+#include "weft/eval.h"
 
 typedef enum weft__eval_output {
     WEFT__EVAL_GENERATE,      /* generate_until */
@@ -111,7 +112,7 @@ typedef struct weft__eval_docs {
     size_t n, capacity;
 } weft__eval_docs;
 
-typedef struct weft__eval_task {
+struct weft_task {
     weft__arena arena;
     const char *name, *version; /* version "": none */
     weft__eval_output output;
@@ -131,7 +132,8 @@ typedef struct weft__eval_task {
     weft__json **owned;          /* [n_owned] constants */
     size_t n_owned, owned_capacity;
     char data_hash[17]; /* of the task and its documents, in hexadecimal */
-} weft__eval_task;
+};
+typedef weft_task weft__eval_task;
 
 typedef struct weft__eval_task_options {
     const char *form;        /* NULL: by the file's name; else "yaml", "jsonl", "hellaswag", "winogrande",
@@ -139,7 +141,7 @@ typedef struct weft__eval_task_options {
     const char *const *data; /* [n_data] FILE, or SPLIT=FILE, in place of what the task names */
     int n_data;
     int64_t n_fewshot, repeats, max_tokens; /* -1, 0, 0: the task's */
-    double temperature;                     /* NAN: the task's */
+    double temperature;                     /* -1: the task's */
 } weft__eval_task_options;
 
 /* Reads a task and its documents. `options` NULL: none. Fails with WEFT_FORMAT (each fault in a line of its own:

@@ -131,7 +131,7 @@ class Perplexity(unittest.TestCase):
                 self.assertIn(expected, p.stderr, name)
         p = weft("eval", "perplexity", STORIES, "-f", TEXT, "-c", "5000")
         self.assertEqual(p.returncode, 1)
-        self.assertIn(b"smaller -c", p.stderr)
+        self.assertIn(b"a smaller context", p.stderr)
         self.assertEqual(weft("eval", "perplexity", STORIES).returncode, 2)
 
 

@@ -23,7 +23,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [os.path.join(ROOT, "tests", "cli"), os.path.join(ROOT, "tests", "server")]
 import common
 from common import PATIENCE
-from test_telemetry import MODELS, Server, samples
+from telemetry import MODELS, Server, samples
 
 HAPROXY = shutil.which("haproxy") or (os.path.exists("/usr/sbin/haproxy") and "/usr/sbin/haproxy")
 SESSIONS, TURNS, CLIENTS, REQUESTS = 12, 4, 8, 240

@@ -21,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [os.path.join(ROOT, "tests", "cli"), os.path.join(ROOT, "tests", "server")]
 import common
 from common import PATIENCE
-from test_telemetry import MODELS, Server
+from telemetry import MODELS, Server
 
 RULES = os.path.join(ROOT, "deploy", "prometheus")
 DASHBOARD = os.path.join(ROOT, "deploy", "grafana", "weft.json")

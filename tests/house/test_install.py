@@ -111,19 +111,23 @@ class Install(unittest.TestCase):
             exported = {line.split()[2].split("@")[0] for line in listing.splitlines() if len(line.split()) == 3}
             self.assertEqual(exported ^ names, set(), path)
 
-    def test_weft_h_has_every_header_but_those_of_plugins_training_and_the_server(self):
+    def test_weft_h_has_every_header_but_those_of_plugins_training_measuring_and_the_server(self):
         said = run("cc", "-std=c11", "-x", "c", "-M", os.path.join(self.prefix, "include", "weft", "weft.h"), "-I", os.path.join(self.prefix, "include")).stdout
         there = {name for name in os.listdir(os.path.join(self.prefix, "include", "weft")) if name.endswith(".h")}
-        self.assertEqual(there - set(re.findall(r"weft/(\w+\.h)", said)), {"backend.h", "graph.h", "server.h", "train.h"})
+        self.assertEqual(there - set(re.findall(r"weft/(\w+\.h)", said)), {"backend.h", "eval.h", "graph.h", "server.h", "train.h"})
 
     def test_examples_run_with_what_pkg_config_says(self):
         data = os.path.join(self.folder.name, "records.jsonl")
         with open(data, "w") as f:
             f.write(RECORD * 8)
+        questions = os.path.join(self.folder.name, "questions.jsonl")
+        with open(questions, "w") as f:
+            f.write('{"prompt": "The cat is", "choices": [" black", " a stone", " in the mill"], "answer": 2}\n' * 2)
         flags = self.pkg_config("--cflags", "--libs")
         for name, args, said in (("generate", (MODEL, "Once upon a time", 8), "^Once upon a time.+"),
                                  ("requests", (MODEL, "The miller", f"poem={ADAPTER}"), r"--- base\nThe miller.+\n--- poem\nThe miller.+"),
                                  ("adapter", (MODEL, ADAPTER, "The miller"), r"matrices of rank(.|\n)*without +token(.|\n)*with +token"),
+                                 ("evaluate", (MODEL, ADAPTER, data, questions), r"perplexity \d+\.\d+, .*\nKL .*\nacc +0\.\d+ \[.*\]\n"),
                                  ("train", (MODEL, data, os.path.join(self.folder.name, "run"), 2), "step 2 of 2: loss"),
                                  ("chat", (MODEL,), ".+\n.+\n")):
             with self.subTest(name):

@@ -16,7 +16,7 @@ except ImportError:
     print("SKIP: python3-numpy is not installed")
     sys.exit(77)
 
-import hf_reference as ref  # noqa: E402  (beside this file; it finds the others)
+import hf_cases as ref  # noqa: E402  (beside this file; it finds the others)
 import common  # noqa: E402
 import gguf_file  # noqa: E402
 import hf_folder as hf  # noqa: E402

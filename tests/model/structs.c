@@ -5,7 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "weft/eval.h"
 #include "weft/train.h"
 #include "weft/weft.h"
 
@@ -18,7 +20,10 @@ static weft_model *model;
     X(session)                                                                                                         \
     X(sampler)                                                                                                         \
     X(merge)                                                                                                           \
-    X(engine) X(request) X(convert) X(plan) X(quantize) X(imatrix) X(pull) X(vocab) X(train) X(generate) X(chat_parser)
+    X(engine)                                                                                                          \
+    X(request)                                                                                                         \
+    X(convert)                                                                                                         \
+    X(plan) X(quantize) X(imatrix) X(pull) X(vocab) X(train) X(generate) X(chat_parser) X(perplexity) X(task) X(eval)
 
 #define FILL(name)                                                                                                     \
     static void fill_##name(void *params, uint32_t size)                                                               \
@@ -148,6 +153,32 @@ static weft_status use_chat_parser(const void *p, weft_error *err)
     return st;
 }
 
+static weft_status use_perplexity(const void *p, weft_error *err)
+{
+    weft_perplexity_result r = {.size = sizeof r};
+    return next_refusal(weft_perplexity(model, NULL, 0, p, &r, err)); /* no text */
+}
+
+static weft_task *task;
+static weft_scores *scores;
+
+static weft_status use_task(const void *p, weft_error *err)
+{
+    weft_task *t = NULL;
+    return next_refusal(weft_task_open("absent.jsonl", p, &t, err));
+}
+
+static int no_more(void *arg, const weft_eval_shown *prompt)
+{
+    (void)arg;
+    return prompt != NULL;
+}
+
+static weft_status use_eval(const void *p, weft_error *err)
+{
+    return weft_eval_show(engine, task, p, 1, no_more, NULL, err);
+}
+
 static const struct {
     const char *name;
     uint32_t size, align;
@@ -238,6 +269,32 @@ static weft_status get_stats(void *out, weft_error *err)
     return WEFT_OK;
 }
 
+static weft_status get_perplexity(void *out, weft_error *err)
+{
+    const int32_t tokens[] = {1, 7, 9};
+    const weft_perplexity_text text = {.tokens = tokens, .n = 3};
+    weft_perplexity_params p;
+    weft_perplexity_params_default(&p);
+    p.form = WEFT_PERPLEXITY_TEXTS;
+    p.base = model;
+    return weft_perplexity(model, &text, 1, &p, out, err);
+}
+
+static weft_status get_task(void *out, weft_error *err)
+{
+    return weft_task_describe(task, out, err);
+}
+
+static weft_status get_scores(void *out, weft_error *err)
+{
+    return weft_scores_describe(scores, out, err);
+}
+
+static weft_status get_score(void *out, weft_error *err)
+{
+    return weft_scores_get(scores, 0, out, err);
+}
+
 static weft_status get_provider(void *out, weft_error *err)
 {
     return weft_provider_describe("cpu", out, err);
@@ -257,6 +314,8 @@ static const struct {
     FILLED(weft_adapter_info, get_adapter),  FILLED(weft_adapter_matrix, get_matrix),
     FILLED(weft_engine_adapter, get_named),  FILLED(weft_engine_stats, get_stats),
     FILLED(weft_backend_info, get_provider), FILLED(weft_profile_count, get_count),
+    FILLED(weft_task_info, get_task),        FILLED(weft_scores_info, get_scores),
+    FILLED(weft_score, get_score),           FILLED(weft_perplexity_result, get_perplexity),
 };
 
 static void structs_of_every_size_are_filled(void **state)
@@ -287,6 +346,22 @@ static void structs_of_every_size_are_filled(void **state)
     }
 }
 
+/* Of a task with one question. */
+static weft_status open_scores(weft_error *err)
+{
+    char path[] = "/tmp/weft-XXXXXX";
+    static const char line[] = "{\"prompt\": \"a\", \"choices\": [\" b\", \" c\"], \"answer\": 0}\n";
+    weft_task_params p;
+    weft_task_params_default(&p);
+    p.form = "jsonl";
+    const int fd = mkstemp(path);
+    if (fd < 0 || write(fd, line, sizeof line - 1) != sizeof line - 1) return weft_fail(err, WEFT_IO, "no file");
+    close(fd);
+    weft_status st = weft_task_open(path, &p, &task, err);
+    unlink(path);
+    return st ? st : weft_eval_task(engine, task, NULL, &scores, err);
+}
+
 static int begin(void **state)
 {
     weft_error err = {0};
@@ -297,7 +372,7 @@ static int begin(void **state)
         weft_adapter_file_open("models/poem.gguf", weft_model_file(model), &adapter, &err) ||
         weft_engine_adapter_add(engine, "poem", "models/poem.gguf", 1, 0, &err) ||
         weft_session_new(model, NULL, &s, &err) || weft_model_profile_start_counting(model, &err) ||
-        weft_session_eval(s, &token, 1, 0, NULL, &err))
+        weft_session_eval(s, &token, 1, 0, NULL, &err) || open_scores(&err))
         fail_msg("%s", err.message);
     weft_model_profile_stop(model);
     weft_session_free(&s);
@@ -308,6 +383,8 @@ static int end(void **state)
 {
     (void)state;
     weft_adapter_file_close(&adapter);
+    weft_scores_free(&scores);
+    weft_task_close(&task);
     weft_engine_free(&engine);
     weft_model_close(&model);
     return 0;

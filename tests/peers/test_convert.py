@@ -12,7 +12,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "model"))
-import hf_reference as folders  # noqa: E402
+import hf_cases as folders  # noqa: E402
 import numpy as np  # noqa: E402
 
 hf = folders.hf

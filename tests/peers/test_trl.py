@@ -12,7 +12,7 @@ import sys
 import unittest
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "model")]
-import hf_reference as folders  # noqa: E402
+import hf_cases as folders  # noqa: E402
 import numpy as np  # noqa: E402
 
 try:

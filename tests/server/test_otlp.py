@@ -21,7 +21,7 @@ import urllib.error
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli"))
 import common
 from common import PATIENCE
-from test_telemetry import MODELS, STAGES, Server, samples
+from telemetry import MODELS, STAGES, Server, samples
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 CHAT = {"messages": [{"role": "user", "content": "Tell me of the river."}], "max_tokens": 20}

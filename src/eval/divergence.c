@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* quality.c: the sums behind perplexity and divergence; see quality.h for the definitions. */
-#include "quality.h"
+/* divergence.c: the sums behind perplexity and divergence (divergence.h). */
+#include "eval/divergence.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 static const float CLIP = 16.0f; /* log-probabilities further below the largest are all the same */
 
-int64_t quality_record(int32_t n_vocab)
+int64_t weft__eval_record_size(int32_t n_vocab)
 {
     return 2 * (((int64_t)n_vocab + 1) / 2) + 4;
 }
@@ -34,7 +36,7 @@ static void encode(const float *logits, int32_t n_vocab, float max, float lse, u
     for (int32_t i = 0; i < n_vocab; i++) min = logits[i] < min ? logits[i] : min;
     if (min < max - CLIP) min = max - CLIP;
     float scale = (max - min) / 65535.0f, min_log_prob = min - max - lse;
-    memset(record, 0, (size_t)quality_record(n_vocab) * sizeof *record);
+    memset(record, 0, (size_t)weft__eval_record_size(n_vocab) * sizeof *record);
     memcpy(record, &scale, sizeof scale);
     memcpy(record + 2, &min_log_prob, sizeof min_log_prob);
     if (scale == 0) return;
@@ -42,7 +44,7 @@ static void encode(const float *logits, int32_t n_vocab, float max, float lse, u
         if (logits[i] > min) record[4 + i] = (uint16_t)lrintf((logits[i] - min) / scale);
 }
 
-double quality_nll(const float *logits, int32_t n_vocab, int32_t token, uint16_t *record)
+double weft__eval_nll(const float *logits, int32_t n_vocab, int32_t token, uint16_t *record)
 {
     int32_t at;
     float max = largest(logits, n_vocab, &at);
@@ -51,7 +53,7 @@ double quality_nll(const float *logits, int32_t n_vocab, int32_t token, uint16_t
     return max + lse - (double)logits[token];
 }
 
-void quality_add(quality_sums *s, double nll)
+void weft__eval_totals_add(weft__eval_totals *s, double nll)
 {
     s->nll += nll;
     s->nll2 += nll * nll;
@@ -72,7 +74,7 @@ static double divergence(const float *logits, int32_t n_vocab, double log_total,
     return sum;
 }
 
-quality_sample quality_against(const float *logits, int32_t n_vocab, int32_t token, const uint16_t *record)
+weft__eval_compared weft__eval_against(const float *logits, int32_t n_vocab, int32_t token, const uint16_t *record)
 {
     int32_t top, top_base = 0;
     float scale, min, max = largest(logits, n_vocab, &top);
@@ -80,19 +82,19 @@ quality_sample quality_against(const float *logits, int32_t n_vocab, int32_t tok
     memcpy(&min, record + 2, sizeof min);
     double log_total = max + log_sum_exp(logits, n_vocab, max);
     double kld = divergence(logits, n_vocab, log_total, record + 4, scale, min, &top_base);
-    return (quality_sample){.nll = log_total - (double)logits[token],
-                            .nll_base = -((double)scale * record[4 + token] + (double)min),
-                            .kld = kld,
-                            .same_top = top == top_base};
+    return (weft__eval_compared){.nll = log_total - (double)logits[token],
+                                 .nll_base = -((double)scale * record[4 + token] + (double)min),
+                                 .kld = kld,
+                                 .same_top = top == top_base};
 }
 
-quality_sample quality_between(const float *logits, const float *base, int32_t n_vocab, int32_t token)
+weft__eval_compared weft__eval_between(const float *logits, const float *base, int32_t n_vocab, int32_t token)
 {
     int32_t top, top_base;
     float max = largest(logits, n_vocab, &top), max_base = largest(base, n_vocab, &top_base);
     double total = max + log_sum_exp(logits, n_vocab, max),
            total_base = max_base + log_sum_exp(base, n_vocab, max_base);
-    quality_sample q = {.same_top = top == top_base};
+    weft__eval_compared q = {.same_top = top == top_base};
     for (int32_t i = 0; i < n_vocab; i++) {
         double log_p = (double)base[i] - total_base, p = (double)expf((float)log_p);
         if (p > 0) q.kld += p * (log_p - ((double)logits[i] - total));
@@ -104,20 +106,12 @@ quality_sample quality_between(const float *logits, const float *base, int32_t n
     return q;
 }
 
-static int quality_grow(quality_sums *s)
+int weft__eval_totals_compare(weft__eval_totals *s, const weft__eval_compared *q)
 {
-    int64_t grown = s->capacity ? 2 * s->capacity : 4096;
-    float *klds = realloc(s->klds, (size_t)grown * sizeof *klds);
-    if (klds) s->klds = klds;
-    float *p_diffs = realloc(s->p_diffs, (size_t)grown * sizeof *p_diffs);
-    if (p_diffs) s->p_diffs = p_diffs;
-    if (klds && p_diffs) s->capacity = grown;
-    return klds && p_diffs;
-}
-
-int quality_add_sample(quality_sums *s, const quality_sample *q)
-{
-    if (s->n == s->capacity && !quality_grow(s)) return 0;
+    const size_t need = (size_t)s->n + 1;
+    if (!weft__grow(&s->klds, &s->klds_room, need, sizeof *s->klds) ||
+        !weft__grow(&s->p_diffs, &s->p_diffs_room, need, sizeof *s->p_diffs))
+        return 0;
     double p_diff = exp(-q->nll) - exp(-q->nll_base);
     s->klds[s->n] = (float)q->kld;
     s->p_diffs[s->n] = (float)p_diff;
@@ -130,13 +124,41 @@ int quality_add_sample(quality_sums *s, const quality_sample *q)
     s->p_diff2 += p_diff * p_diff;
     s->p_diff4 += p_diff * p_diff * p_diff * p_diff;
     s->same_top += q->same_top;
-    quality_add(s, q->nll);
+    weft__eval_totals_add(s, q->nll);
     return 1;
 }
 
-void quality_free(quality_sums *s)
+void weft__eval_totals_free(weft__eval_totals *s)
 {
-    free(s->klds);
-    free(s->p_diffs);
-    *s = (quality_sums){0};
+    weft__free(s->klds);
+    weft__free(s->p_diffs);
+    *s = (weft__eval_totals){0};
+}
+
+int weft__eval_totals_known(const weft__eval_totals *s)
+{
+    const double n = (double)s->n, mean = s->nll / n;
+    return s->n > 0 && isfinite(exp(mean)) && isfinite(s->nll2) && isfinite(s->kld2) && isfinite(s->nll_base2);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+void weft__eval_totals_sort(weft__eval_totals *s)
+{
+    if (!s->klds) return;
+    qsort(s->klds, (size_t)s->n, sizeof *s->klds, by_value);
+    qsort(s->p_diffs, (size_t)s->n, sizeof *s->p_diffs, by_value);
+}
+
+double weft__eval_quantile(const float *sorted, int64_t n, double fraction)
+{
+    double at = fraction * (double)(n - 1);
+    int64_t i = (int64_t)at;
+    if (i >= n - 1) return (double)sorted[n - 1];
+    double part = at - (double)i;
+    return (1 - part) * (double)sorted[i] + part * (double)sorted[i + 1];
 }
