@@ -66,7 +66,7 @@ static void offer_each(const weft__fit_levels *lv, const weft__fit_span *s, int 
 }
 
 /* One step of least squares from the levels of *f; 0: there is none. */
-static int step(const weft__fit_span *s, int affine, float max_m, const weft__fit *f, float *d, float *m)
+static int least_squares(const weft__fit_span *s, int affine, float max_m, const weft__fit *f, float *d, float *m)
 {
     *m = 0;
     if (!(f->swll > 0)) return 0;
@@ -92,7 +92,7 @@ static weft__fit improve(const weft__fit_levels *lv, const weft__fit_span *s, in
         weft__fit next[BEST];
         int n_steps = 0, n_better = 0;
         for (int i = 0; i < n; i++)
-            if (step(s, affine, max_m, &best[at[i]], &d[n_steps], &m[n_steps])) at[n_steps++] = at[i];
+            if (least_squares(s, affine, max_m, &best[at[i]], &d[n_steps], &m[n_steps])) at[n_steps++] = at[i];
         weft__fit_each(lv, s, n_steps, d, m, next);
         for (int i = 0; i < n_steps; i++) {
             if (!(next[i].err < best[at[i]].err)) continue;

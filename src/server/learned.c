@@ -36,7 +36,7 @@ static int busy(void *arg)
 }
 
 /* For people: what became of each. */
-static void told(void *arg, const weft__version_row *row)
+static void learned_told(void *arg, const weft__version_row *row)
 {
     (void)arg;
     if (row->what == WEFT__VERSION_REJECTED)
@@ -66,7 +66,7 @@ weft_status weft__server_learned_begin(weft_server *s, const weft_server_params 
     t.loop.hooks = (weft__teach_hooks){.arg = s, .publish = make_ready, .busy = busy};
     t.base = m->fingerprint;
     t.tells_new_alone = 1;
-    t.told = told;
+    t.told = learned_told;
     return weft__teach_store_new(s->learn, &t, &s->teacher, err);
 }
 
