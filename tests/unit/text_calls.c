@@ -468,72 +468,74 @@ static void two_hundred_tools_with_nested_schemas_compile(void **state)
     "\"properties\":{"                                                                                                 \
     "\"l\":{\"type\":\"array\",\"minItems\":1,\"items\":{\"$ref\":\"#/properties/l\"}}},\"required\":[\"l\"]}}}]"
 
+static const struct {
+    const char *format, *name, *tools;
+    weft_status status;
+    const char *message[2];
+} refusals[] = {
+    {"hermes", NULL, "[]", WEFT_ARGUMENT, {"tools: must be"}},
+    {"hermes", NULL, "[5]", WEFT_ARGUMENT, {"tools[0]", "'name'"}},
+    {"hermes", "g", "[{\"function\":{\"name\":\"f\"}}]", WEFT_ARGUMENT, {"no function 'g'"}},
+    {"hermes",
+     NULL,
+     "[{\"function\":{\"name\":\"f\"}},{\"function\":{\"name\":\"g\",\"parameters\":{\"type\":\"object\","
+     "\"properties\":{"
+     "\"a\":{\"contains\":{\"type\":\"null\"}}}}}}]",
+     WEFT_UNSUPPORTED,
+     {"tools[1].function.parameters", "#/properties/a"}},
+    {"hermes",
+     NULL,
+     "[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"string\"}}}]",
+     WEFT_ARGUMENT,
+     {"tools[0].function.parameters", "an object"}},
+    {"mistral", NULL, "[{\"function\":{\"name\":\"f g\"}}]", WEFT_UNSUPPORTED, {"tools[0]", "name"}},
+    {"qwen3-coder",
+     NULL,
+     "[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"minProperties\":1}}}]",
+     WEFT_UNSUPPORTED,
+     {"tools[0].function.parameters", "one by one"}},
+    {"qwen3-coder",
+     NULL,
+     "[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{\"a\\nb\":{}}}}}]",
+     WEFT_UNSUPPORTED,
+     {"tools[0].function.parameters", "#/properties"}},
+    {"qwen3-coder",
+     NULL,
+     "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"a\":{\"type\":\"string\","
+     "\"not\":{\"const\":\"b\"}}}}}}]",
+     WEFT_UNSUPPORTED,
+     {"tools[0].function.parameters", "conditions"}},
+    {"hermes",
+     NULL,
+     "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"a\":{\"type\":\"integer\","
+     "\"minimum\":1e19}}}}}]",
+     WEFT_LIMIT,
+     {"tools[0].function.parameters", "with a sign"}},
+    {"hermes", NULL, RECURSION, WEFT_ARGUMENT, {"tools[1].function.parameters: schema: #/properties/l: no finite"}},
+    {"qwen3-coder",
+     NULL,
+     RECURSION,
+     WEFT_ARGUMENT,
+     {"tools[1].function.parameters: schema: #/properties/l: no finite"}},
+};
+
 static void refusals_name_the_tool_and_the_place(void **state)
 {
     (void)state;
-    static const struct {
-        const char *format, *name, *tools;
-        weft_status status;
-        const char *message[2];
-    } cases[] = {
-        {"hermes", NULL, "[]", WEFT_ARGUMENT, {"tools: must be"}},
-        {"hermes", NULL, "[5]", WEFT_ARGUMENT, {"tools[0]", "'name'"}},
-        {"hermes", "g", "[{\"function\":{\"name\":\"f\"}}]", WEFT_ARGUMENT, {"no function 'g'"}},
-        {"hermes",
-         NULL,
-         "[{\"function\":{\"name\":\"f\"}},{\"function\":{\"name\":\"g\",\"parameters\":{\"type\":\"object\","
-         "\"properties\":{"
-         "\"a\":{\"contains\":{\"type\":\"null\"}}}}}}]",
-         WEFT_UNSUPPORTED,
-         {"tools[1].function.parameters", "#/properties/a"}},
-        {"hermes",
-         NULL,
-         "[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"string\"}}}]",
-         WEFT_ARGUMENT,
-         {"tools[0].function.parameters", "an object"}},
-        {"mistral", NULL, "[{\"function\":{\"name\":\"f g\"}}]", WEFT_UNSUPPORTED, {"tools[0]", "name"}},
-        {"qwen3-coder",
-         NULL,
-         "[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"minProperties\":1}}}]",
-         WEFT_UNSUPPORTED,
-         {"tools[0].function.parameters", "one by one"}},
-        {"qwen3-coder",
-         NULL,
-         "[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{\"a\\nb\":{}}}}}]",
-         WEFT_UNSUPPORTED,
-         {"tools[0].function.parameters", "#/properties"}},
-        {"qwen3-coder",
-         NULL,
-         "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"a\":{\"type\":\"string\","
-         "\"not\":{\"const\":\"b\"}}}}}}]",
-         WEFT_UNSUPPORTED,
-         {"tools[0].function.parameters", "conditions"}},
-        {"hermes",
-         NULL,
-         "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"a\":{\"type\":\"integer\","
-         "\"minimum\":1e19}}}}}]",
-         WEFT_LIMIT,
-         {"tools[0].function.parameters", "with a sign"}},
-        {"hermes", NULL, RECURSION, WEFT_ARGUMENT, {"tools[1].function.parameters: schema: #/properties/l: no finite"}},
-        {"qwen3-coder",
-         NULL,
-         RECURSION,
-         WEFT_ARGUMENT,
-         {"tools[1].function.parameters: schema: #/properties/l: no finite"}},
-    };
     static words w;
     const weft__answer_style hermes = style_of("hermes");
     words_open(&w, &hermes, 0);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        weft__json *tools = parsed(cases[i].tools);
-        const weft__gram_calls_spec spec = {.style = style_of(cases[i].format), .tools = tools, .name = cases[i].name};
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        weft__json *tools = parsed(refusals[i].tools);
+        const weft__gram_calls_spec spec = {
+            .style = style_of(refusals[i].format), .tools = tools, .name = refusals[i].name};
         weft__gram_tables *g;
         weft_error err = {0};
         weft_status st = calls_grammar(&w, &spec, &g, &err);
-        if (st != cases[i].status) fail_msg("%zu: %d %s", i, (int)st, err.message);
-        for (int k = 0; k < 2 && cases[i].message[k]; k++)
-            if (!strstr(err.message, cases[i].message[k]))
-                fail_msg("'%s' lacks '%s'", err.message, cases[i].message[k]);
+        if (st != refusals[i].status) fail_msg("%zu: %d %s", i, (int)st, err.message);
+        for (int k = 0; k < 2 && refusals[i].message[k]; k++)
+            if (!strstr(err.message, refusals[i].message[k]))
+                fail_msg("'%s' lacks '%s'", err.message, refusals[i].message[k]);
         weft__json_free(&tools);
     }
     words_close(&w);
