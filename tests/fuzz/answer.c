@@ -24,7 +24,7 @@ typedef struct seen {
 static void check_arguments(const weft_chat_part *p)
 {
     weft__json *v = NULL;
-    if (weft__json_parse(p->text, p->n_text, &v, NULL) || weft__json_kind_of(v) != WEFT__JSON_OBJECT) abort();
+    if (weft__json_parse_repeated(p->text, p->n_text, &v, NULL) || weft__json_kind_of(v) != WEFT__JSON_OBJECT) abort();
     if (!p->n_name) abort();
     weft__json_free(&v);
 }

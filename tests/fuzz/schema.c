@@ -23,7 +23,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (st) return 0;
     size_t n = walk_grammar(a, "}]\"0,:{[1truefalsn", text, sizeof text, &done);
     if (done) {
-        if (weft__json_parse(text, n, &value, NULL) == WEFT_FORMAT && !memchr(text, '{', n)) abort();
+        weft_error err = {0};
+        const weft_status read =
+            weft__json_parse(text, n, &value, &err); /* whole numbers may have 64 bits without a sign */
+        if (read == WEFT_FORMAT && !memchr(text, '{', n) && !strstr(err.message, "out of range")) abort();
         weft__json_free(&value);
     }
     weft__gram_automaton_destroy(&a);

@@ -472,7 +472,7 @@ static const struct {
     const char *format, *name, *tools;
     weft_status status;
     const char *message[2];
-} refused_tools[] = {
+} refusals[] = {
     {"hermes", NULL, "[]", WEFT_ARGUMENT, {"tools: must be"}},
     {"hermes", NULL, "[5]", WEFT_ARGUMENT, {"tools[0]", "'name'"}},
     {"hermes", "g", "[{\"function\":{\"name\":\"f\"}}]", WEFT_ARGUMENT, {"no function 'g'"}},
@@ -525,17 +525,17 @@ static void refusals_name_the_tool_and_the_place(void **state)
     static words w;
     const weft__answer_style hermes = style_of("hermes");
     words_open(&w, &hermes, 0);
-    for (size_t i = 0; i < sizeof refused_tools / sizeof *refused_tools; i++) {
-        weft__json *tools = parsed(refused_tools[i].tools);
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        weft__json *tools = parsed(refusals[i].tools);
         const weft__gram_calls_spec spec = {
-            .style = style_of(refused_tools[i].format), .tools = tools, .name = refused_tools[i].name};
+            .style = style_of(refusals[i].format), .tools = tools, .name = refusals[i].name};
         weft__gram_tables *g;
         weft_error err = {0};
         weft_status st = calls_grammar(&w, &spec, &g, &err);
-        if (st != refused_tools[i].status) fail_msg("%zu: %d %s", i, (int)st, err.message);
-        for (int k = 0; k < 2 && refused_tools[i].message[k]; k++)
-            if (!strstr(err.message, refused_tools[i].message[k]))
-                fail_msg("'%s' lacks '%s'", err.message, refused_tools[i].message[k]);
+        if (st != refusals[i].status) fail_msg("%zu: %d %s", i, (int)st, err.message);
+        for (int k = 0; k < 2 && refusals[i].message[k]; k++)
+            if (!strstr(err.message, refusals[i].message[k]))
+                fail_msg("'%s' lacks '%s'", err.message, refusals[i].message[k]);
         weft__json_free(&tools);
     }
     words_close(&w);
