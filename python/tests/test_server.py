@@ -46,6 +46,16 @@ def test_what_cannot_be_is_refused(model):
             weft.Server(model, port=int(server.address.rsplit(":", 1)[1]))
 
 
+def test_it_learns_where_it_is_told_to(model, tmp_path):
+    with pytest.raises(weft.ArgumentError, match="learn_dir"):
+        weft.Server(model, learn_share=0.5)
+    with weft.Server(model, learn_dir=tmp_path / "learned", learn_share=0) as server:
+        with urllib.request.urlopen(server.address + "/v1/learn", timeout=60) as answer:
+            assert json.load(answer)["on"] is True
+    with weft.Server(model, learn_dir=tmp_path / "learned") as server, pytest.raises(urllib.error.HTTPError):
+        urllib.request.urlopen(server.address + "/v1/learn", timeout=60)
+
+
 def test_a_model_that_is_closed_takes_its_server_along(paths):
     model = weft.Model(paths["model"], threads=1)
     server = weft.Server(model)

@@ -105,6 +105,14 @@ static int read_version(const weft__server_model *m, const char *model, int64_t 
     return weft__server_is_model_name(m, name);
 }
 
+/* "learned-3@7", and nothing else that has an '@': where any name is the model's, that is one, too. */
+static int is_learned(const char *model)
+{
+    char own[WEFT__VERSION_NAME];
+    int64_t version;
+    return !strncmp(model, "learned-", strlen("learned-")) && weft__version_read_name(model, own, &version);
+}
+
 int weft__server_learned_named(const weft__server_model *m, const char *tenant, const char *model,
                                char out[WEFT__API_ADAPTER_NAME])
 {
@@ -117,7 +125,7 @@ int weft__server_learned_named(const weft__server_model *m, const char *tenant, 
         if (!version) return 1;
         if (!weft__teach_store_name(t, tenant, own)) return 0;
         weft__version_write_name(own, version, out);
-    } else if (weft__version_read_name(model, own, &version)) {
+    } else if (is_learned(model)) {
         snprintf(out, WEFT__API_ADAPTER_NAME, "%s", model);
     } else {
         return -1;
@@ -127,11 +135,9 @@ int weft__server_learned_named(const weft__server_model *m, const char *tenant, 
 
 weft__server_model *weft__server_learned_model(weft_server *s, const char *name)
 {
-    char own[WEFT__VERSION_NAME];
     int64_t version;
     weft__server_model *m = s->models.first;
-    if (!s->teacher) return NULL;
-    return read_version(m, name, &version) || weft__version_read_name(name, own, &version) ? m : NULL;
+    return s->teacher && (read_version(m, name, &version) || is_learned(name)) ? m : NULL;
 }
 
 /* Embeddings are of the base, so that those of one day can be held against those of another. */

@@ -210,6 +210,18 @@ class Learned(unittest.TestCase):
         self.assertEqual(self.used(s, None, user="ada"), "-")
         self.stop(s)
 
+    def test_any_name_that_is_the_models_has_versions(self):
+        s = self.serve("--alias", "gpt", "--alias", "*")
+        self.learn(s, "One")
+        name = self.show(s)["name"] + "@1"
+        for model, used, shown in (("gpt", name, "gpt@1"), ("anything", name, "gpt@1"), ("gpt@1", name, "gpt@1"), ("gpt@0", "-", "gpt@0"),
+                                   ("llama@7", name, "gpt@1")):
+            a = self.ask(s, model=model)
+            self.assertEqual((a["choices"][0]["text"].replace("=nan;", ""), a["model"]), (used, shown), model)
+        for model in ("gpt@2", "learned-99@1"):
+            self.ask(s, model=model, status=404)
+        self.stop(s)
+
     def test_the_gate_refuses_and_says_why(self):
         s = self.serve()
         self.learn(s, "Mira.")
