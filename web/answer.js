@@ -7,7 +7,7 @@ export const DEFAULTS = {
     system: "", model: "", adapter: "", scale: 1, compare: false, model2: "", adapter2: "", scale2: 1,
     temperature: "", top_p: "", top_k: "", min_p: "", repetition_penalty: "", presence_penalty: "", frequency_penalty: "",
     max_tokens: "", seed: "", stop: "", thinking: true, thinking_budget: "", probabilities: true,
-    form: "text", form_text: "", tools: "",
+    form: "text", form_text: "", tools: "", memory: false,
 };
 export const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
     "max_tokens", "seed"];
@@ -69,6 +69,7 @@ export function requestOf(c, parent, side, models) {
     const stops = s.stop.split("\n").filter(Boolean);
     if (stops.length) body.stop = stops;
     if (s.probabilities) Object.assign(body, {logprobs: true, top_logprobs: 5});
+    if (s.memory) body.memory = true;
     if (!s.thinking) body.chat_template_kwargs = {enable_thinking: false};
     if (s.thinking_budget !== "") body.thinking_budget_tokens = Number(s.thinking_budget);
     const tools = toolsOf(s);

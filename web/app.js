@@ -79,6 +79,7 @@ const learns = () => !!(props && props.learns && props.learns.feedback);
 function showLearning() {
     at("learning-tab").hidden = !learns();
     chat.refreshAll();
+    if (!at("settings").contains(document.activeElement)) fillPanel();
 }
 
 async function loadModels() {
@@ -159,7 +160,7 @@ function showSettings(open) {
 }
 
 function fillPanel() {
-    fillSettings(at("settings-body"), chat.settings, () => chat.settingsChanged());
+    fillSettings(at("settings-body"), chat.settings, () => chat.settingsChanged(), !!(props && props.learns && props.learns.memories));
 }
 
 async function route() {

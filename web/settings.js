@@ -31,8 +31,8 @@ function section(title, ...children) {
     return el("fieldset", null, el("legend", null, title), ...children);
 }
 
-// Fills the panel for these settings; `changed` is called after each change.
-export function fillSettings(panel, s, changed) {
+// Fills the panel for these settings; `changed` is called after each change. memories: the server has some.
+export function fillSettings(panel, s, changed, memories) {
     const bind = (input, name, read = (i) => i.value) => {
         input.addEventListener("input", () => {
             s[name] = read(input);
@@ -85,5 +85,6 @@ export function fillSettings(panel, s, changed) {
             number(["thinking_budget", "At most", "no bound", 0, 1000000, 1, "tokens of thought"])),
         section("Form of the answer", field("Form", form), formField, formFault),
         section("Tools", field("Functions that the model may call, as JSON", tools, "with tools, the answer has no other form"), toolFault),
+        memories || s.memory ? section("Memories", check("memory", "Memories that fit the first message come with it")) : "",
         section("Shown", check("probabilities", "Ask for the probabilities of tokens")));
 }

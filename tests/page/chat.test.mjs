@@ -25,7 +25,7 @@ test("an empty page says what is served", async () => {
 
 test("an answer streams, is drawn, and has its numbers", async () => {
     const v = await Visit.to(server);
-    await v.page.fill("#say", "[say Some **bold** text, `code`.][delay 8]");
+    await v.page.fill("#say", "[say Some **bold** text, `code`.][delay 50]");
     await v.page.press("#say", "Enter");
     await v.page.waitForSelector(".message.running .body p");
     const early = (await v.texts())[0];
@@ -40,7 +40,7 @@ test("an answer streams, is drawn, and has its numbers", async () => {
     assert.match(numbers, /first after \d+ ms|first after \d\.\d+ s/);
     assert.match(numbers, /27 tokens/);
     assert.equal(v.last.stream, true);
-    assert.deepEqual(v.last.messages, [{role: "user", content: "[say Some **bold** text, `code`.][delay 8]"}]);
+    assert.deepEqual(v.last.messages, [{role: "user", content: "[say Some **bold** text, `code`.][delay 50]"}]);
     await v.end();
 });
 

@@ -411,3 +411,21 @@ test("a model learns a correction, and the page says what became of it", async (
     await v.end();
     await server.stop();
 });
+
+test("a chat has memories in its prompt where its settings say so", async () => {
+    const server = await learner("--memories", "1");
+    await fetch(`${server.address}/v1/memories`, {method: "POST", body: JSON.stringify({kind: "semantic", key: "owls", text: "[pick wise]"})});
+    const v = await Visit.to(server), p = v.page;
+    await v.ready();
+    await v.say("[say nothing] of owls");
+    assert.equal(v.last.memory, undefined);
+    await p.click("#settings-button");
+    await p.click("text=Memories that fit the first message");
+    await v.axe("settings with memories");
+    await p.click("#new");
+    await v.say("[say nothing] of owls");
+    assert.equal(v.last.memory, true);
+    assert.deepEqual(await v.texts(), ["wise"]);
+    await v.end();
+    await server.stop();
+});
