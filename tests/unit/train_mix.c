@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_mix.c: how much records count, and which stand beside which: weights, and neighbours that are mixed in; and that
- * what 0.1.0 knew has the checksums that it had, so that its checkpoints go on. */
+/* train_mix.c: how much records count, and which stand beside which: weights, and neighbours that are mixed in; and
+ * that what 0.1.0 knew has the checksums that it had, so that its checkpoints go on. */
 #include <math.h>
 #include <stdio.h>
 
