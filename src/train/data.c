@@ -209,10 +209,11 @@ uint64_t weft__dataset_hash(const weft__dataset *d)
     weft__hash_state h;
     weft__hash_begin(&h);
     const weft__dataset_options *o = &d->options;
-    const uint64_t options[] = {
-        (uint64_t)o->n_ctx, (uint64_t)o->max_rows, (uint64_t)o->in_order, (uint64_t)o->pairs, o->seed,
-        (uint64_t)o->most};
+    const uint64_t options[] = {(uint64_t)o->n_ctx, (uint64_t)o->max_rows, (uint64_t)o->in_order, (uint64_t)o->pairs,
+                                o->seed};
+    /* What came later is added where it says something, so that checkpoints of releases go on (upgrade_check). */
     weft__hash_add(&h, options, sizeof options);
+    if (o->most) weft__hash_add(&h, &o->most, sizeof o->most);
     if (d->all.ids.n) weft__hash_add(&h, d->all.ids.data, d->all.ids.n * sizeof *d->all.ids.data);
     if (d->all.ids.n) weft__hash_add(&h, d->all.learn, d->all.ids.n);
     if (d->n_groups) weft__hash_add(&h, d->groups, d->n_groups * sizeof *d->groups);

@@ -146,43 +146,50 @@ static uint32_t text_number(const char *s)
     return s ? (uint32_t)weft__hash(s, strlen(s)) : 0;
 }
 
-/* Of what decides the result and is neither the data's, the model's, nor checked by the trainer. */
+/* What came after 0.1.0. Of DPO the data's pairs tell, as they did then. */
+enum { N_LATER = 16 };
+static void later_numbers(const weft_train_params *p, double out[N_LATER])
+{
+    const double numbers[N_LATER] = {p->loss == WEFT_TRAIN_DPO ? WEFT_TRAIN_SFT : p->loss,
+                                     p->smoothing,
+                                     p->chosen,
+                                     p->anchor,
+                                     p->l2_sp,
+                                     p->norm_cap,
+                                     p->beta,
+                                     p->reward_min,
+                                     p->group,
+                                     p->prompts,
+                                     p->answer_tokens,
+                                     p->clip_low,
+                                     p->clip_high,
+                                     p->teacher_top,
+                                     (double)text_number(p->rule),
+                                     (double)text_number(p->verifier)};
+    memcpy(out, numbers, sizeof numbers);
+}
+
+/* Of what decides the result and is neither the data's, the model's, nor checked by the trainer. What later versions
+ * added counts where it is not as usual, so that checkpoints of releases go on (upgrade_check). */
 uint64_t weft__train_job_plan(const weft__train_job *j)
 {
     const weft_train_params *p = j->p;
-    const double numbers[] = {p->accumulate,
-                              (double)j->n_steps,
-                              (double)p->n_warmup,
-                              p->schedule,
-                              p->optimizer,
-                              p->lr,
-                              p->lr_floor,
-                              p->beta1,
-                              p->beta2,
-                              p->momentum,
-                              p->weight_decay,
-                              p->clip_norm,
-                              p->dpo_beta,
-                              p->lora_rank,
-                              p->lora_alpha,
-                              p->lora_rs,
-                              p->loss,
-                              p->smoothing,
-                              p->chosen,
-                              p->anchor,
-                              p->l2_sp,
-                              p->norm_cap,
-                              p->beta,
-                              p->reward_min,
-                              p->group,
-                              p->prompts,
-                              p->answer_tokens,
-                              p->clip_low,
-                              p->clip_high,
-                              p->teacher_top,
-                              (double)text_number(p->rule),
-                              (double)text_number(p->verifier)};
+    const double numbers[] = {p->accumulate, (double)j->n_steps, (double)p->n_warmup,
+                              p->schedule,   p->optimizer,       p->lr,
+                              p->lr_floor,   p->beta1,           p->beta2,
+                              p->momentum,   p->weight_decay,    p->clip_norm,
+                              p->dpo_beta,   p->lora_rank,       p->lora_alpha,
+                              p->lora_rs};
     uint64_t plan = weft__hash(numbers, sizeof numbers);
+    struct {
+        double plan[2], later[N_LATER];
+    } more = {{(double)(uint32_t)plan, (double)(plan >> 32)}, {0}};
+    double usual[N_LATER];
+    weft_train_params defaults;
+    weft_train_params_default(&defaults);
+    later_numbers(&defaults, usual);
+    later_numbers(p, more.later);
+    if (memcmp(more.later, usual, sizeof usual)) plan = weft__hash(&more, sizeof more);
     if (p->lora_rank && !p->exact) plan = weft__hash(&plan, sizeof plan); /* what earlier versions made was exact */
     return is_steered(p) ? steered_plan(j, plan) : plan;
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_mix.c: how much records count, and which stand beside which: weights, and neighbours that are mixed in. */
+/* train_mix.c: how much records count, and which stand beside which: weights, and neighbours that are mixed in; and
+ * that what 0.1.0 knew has the checksums that it had, so that its checkpoints go on. */
 #include <math.h>
 #include <stdio.h>
 
+#include "base/hash.h"
+#include "train/job.h"
 #include "unit/train_world.h"
 
 /* "weight" of a record: that of each of its rows; none of 0 is there; and other weights are other data. */
@@ -125,12 +128,38 @@ static void neighbors_stand_beside_the_data_in_turns(void **state)
     }
 }
 
+static void what_a_release_knew_keeps_its_checksums(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w, template, plain);
+    add(&w, WEFT__DATASET_JSONL, "{\"text\": \"the fox\"}\n");
+    assert_true(weft__dataset_hash(w.d) == 0x8b1f8a1230057316u); /* by what 0.1.0 adds up */
+    close_world(&w);
+    weft_train_params p;
+    weft_train_params_default(&p);
+    const weft__train_job j = {.p = &p, .n_steps = 7};
+    const double numbers[] = {p.accumulate, 7,           p.n_warmup,   p.schedule, p.optimizer,    p.lr,
+                              p.lr_floor,   p.beta1,     p.beta2,      p.momentum, p.weight_decay, p.clip_norm,
+                              p.dpo_beta,   p.lora_rank, p.lora_alpha, p.lora_rs};
+    const uint64_t plan = weft__hash(numbers, sizeof numbers);
+    assert_true(weft__train_job_plan(&j) == plan);
+    p.loss = WEFT_TRAIN_DPO; /* which its data tell */
+    assert_true(weft__train_job_plan(&j) == plan);
+    p.smoothing = 0.1f;
+    assert_true(weft__train_job_plan(&j) != plan);
+    p.smoothing = 0;
+    p.loss = WEFT_TRAIN_UNLIKELIHOOD;
+    assert_true(weft__train_job_plan(&j) != plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_have_weights),
         cmocka_unit_test(neighbors_stand_beside_the_data_in_turns),
         cmocka_unit_test(empty_answers_are_counted),
+        cmocka_unit_test(what_a_release_knew_keeps_its_checksums),
     };
     return cmocka_run_group_tests_name("train_mix", tests, NULL, NULL);
 }
