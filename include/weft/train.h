@@ -56,7 +56,7 @@ enum weft_train_schedule {
     WEFT_TRAIN_ONE_CYCLE = 2 /* up from lr / 25 over 30 % of the steps (one at least), down to lr / 10000 */
 };
 
-/* What is minimised; docs/training.md has the formulas. */
+/* What is minimised; docs/howto/train.md has the formulas. */
 enum weft_train_loss {
     WEFT_TRAIN_SFT = 0, /* -log p of what is learned; of records with a negative weight, -log(1 - p) */
     /* of pairs: direct preference optimization (dpo_beta, smoothing, chosen) */

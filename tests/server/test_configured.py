@@ -2,7 +2,6 @@
 """`weft serve` with weft.yaml: --check says all that is wrong in it, its settings are options that the command line overrides, and the file
 of docs/howto/configure.md does what is said of it; `weft key` makes keys for it. usage: test_configured.py build/weft"""
 import hashlib
-import json
 import os
 import re
 import signal

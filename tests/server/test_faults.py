@@ -5,7 +5,6 @@ not grow (test_faults_disk.py: a full disk), SIGTERM under load. Whatever happen
 usage: test_faults.py build/weft"""
 import concurrent.futures
 import http.client
-import json
 import os
 import resource
 import shutil

@@ -18,7 +18,7 @@ import time
 import unittest
 import xml.etree.ElementTree
 
-from servers import CHAT, FAKE, LLAMA, TEXT, Server, user, wait_until
+from servers import CHAT, FAKE, TEXT, Server, user, wait_until
 
 WEFT = FAKE[:-1] + [os.path.join(os.path.dirname(FAKE[-1]), "weft")]
 SVG = "{http://www.w3.org/2000/svg}"

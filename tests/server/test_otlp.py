@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-import unittest
 import urllib.error
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli"))
