@@ -506,8 +506,8 @@ weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char 
                              weft_grammar **out, weft_error *err)
 {
     (void)t, *out = NULL;
-    if (kind == WEFT_GRAMMAR_SCHEMA && memmem(source, length, "\"not\"", 5))
-        return weft_fail(err, WEFT_UNSUPPORTED, "schema: #/not: it is not known");
+    if (kind == WEFT_GRAMMAR_SCHEMA && memmem(source, length, "\"contains\"", 10))
+        return weft_fail(err, WEFT_UNSUPPORTED, "schema: #/contains: it is not known");
     if (kind == WEFT_GRAMMAR_SCHEMA) kind = WEFT_GRAMMAR_JSON_VALUE;
     if (kind == WEFT_GRAMMAR_GBNF && !(length > 4 && !memcmp(source, "root", 4)))
         return weft_fail(err, WEFT_ARGUMENT, "line 1: there is no rule 'root'");
@@ -563,8 +563,8 @@ weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools,
                               weft_grammar **out, weft_error *err)
 {
     (void)prompt, (void)parallel, *out = NULL;
-    if (strstr(tools, "\"not\"") && (strcmp(choice, "auto") || strstr(tools, "\"strict\":true")))
-        return weft_fail(err, WEFT_UNSUPPORTED, "tools[0].function.parameters: schema: #/not: it is not known");
+    if (strstr(tools, "\"contains\"") && (strcmp(choice, "auto") || strstr(tools, "\"strict\":true")))
+        return weft_fail(err, WEFT_UNSUPPORTED, "tools[0].function.parameters: schema: #/contains: it is not known");
     return weft_grammar_new(NULL, WEFT_GRAMMAR_JSON_VALUE, NULL, 0, out, err);
 }
 

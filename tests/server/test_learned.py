@@ -13,7 +13,8 @@ import threading
 import time
 import unittest
 
-from servers import CHAT, FAKE, LLAMA, TEXT, Server, of_one_thread, user, wait_until
+from openapi import mismatch
+from servers import CHAT, FAKE, LLAMA, ROOT, TEXT, Server, of_one_thread, user, wait_until
 
 KEYS = {"ada": "ada-secret-key", "bob": "bob-secret-key", "eve": "eve-secret-key"}
 ADMIN = {"Authorization": "Bearer root-secret-key"}
@@ -437,8 +438,7 @@ class Learned(unittest.TestCase):
                 Server(FAKE + options)
 
     def test_answers_are_what_the_document_says(self):
-        import test_server
-        with open(os.path.join(test_server.ROOT, "docs", "openapi.json")) as f:
+        with open(os.path.join(ROOT, "docs", "openapi.json")) as f:
             document = json.load(f)
         s = self.serve()
         self.learn(s, "One")
@@ -449,7 +449,7 @@ class Learned(unittest.TestCase):
             a = s.ask(method.upper(), path, body, headers=as_("ada"))
             told = document["paths"][path][method]["responses"]
             told = told.get(str(a.status), told["default"])["content"]["application/json"]["schema"]
-            self.assertEqual(test_server.mismatch(document["components"]["schemas"], told, a.json), "", (path, a.body))
+            self.assertEqual(mismatch(document["components"]["schemas"], told, a.json), "", (path, a.body))
         self.stop(s)
 
 

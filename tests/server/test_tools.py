@@ -248,11 +248,11 @@ class Told(Case):
             choice = self.chat(call(), tools=TOOLS, tool_choice=choice).json["choices"][0]
             self.assertEqual((self.told(choice["message"])[2], choice["finish_reason"]), ([("f", {})], "tool_calls"))
         self.assertEqual(self.chat(call(), functions=[function("f")], function_call={"name": "f"}).json["choices"][0]["finish_reason"], "function_call")
-        refused = tool("f", parameters={"not": {"const": 1}})
+        refused = tool("f", parameters={"contains": {"const": 1}})
         self.assertEqual(self.told(self.chat(call(), tools=[refused]).json["choices"][0]["message"])[2], [("f", {})])  # nothing is held to it
-        for more in ({"tool_choice": "required"}, {"tools": [tool("f", parameters={"not": {"const": 1}}, strict=True)]}):
+        for more in ({"tool_choice": "required"}, {"tools": [tool("f", parameters={"contains": {"const": 1}}, strict=True)]}):
             error = self.chat(call(), status=400, **{"tools": [refused], **more}).json["error"]
-            self.assertIn("tools[0].function.parameters: schema: #/not", error["message"])
+            self.assertIn("tools[0].function.parameters: schema: #/contains", error["message"])
 
     def test_a_form_beside_tools(self):
         """The answer is of the form, or it calls: what is told apart here; the grammar is the engine's. Where calls must be there is no form."""
@@ -273,11 +273,11 @@ class Told(Case):
             for choice in ("required", {"type": "function", "function": {"name": "f"}}):
                 self.assertEqual(self.told(self.chat(call(), tools=TOOLS, tool_choice=choice, **more).json["choices"][0]["message"])[2], [("f", {})])
             self.assertEqual(self.chat('{"a": 1}', tools=TOOLS, tool_choice="none", **more).json["choices"][0]["message"]["content"], '{"a": 1}')
-        bad = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"not": {"const": 1}}}}
+        bad = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"contains": {"const": 1}}}}
         error = self.chat("{}", status=400, tools=TOOLS, response_format=bad).json["error"]
         self.assertEqual(error["param"], "response_format")
-        self.assertIn("'response_format': schema: #/not", error["message"])
-        error = self.chat("{}", status=400, tools=[tool("f", parameters={"not": {"const": 1}}, strict=True)], response_format=schema).json["error"]
+        self.assertIn("'response_format': schema: #/contains", error["message"])
+        error = self.chat("{}", status=400, tools=[tool("f", parameters={"contains": {"const": 1}}, strict=True)], response_format=schema).json["error"]
         self.assertEqual(error["param"], "tools")
 
     def test_a_form_has_no_thoughts_where_they_are_text(self):
