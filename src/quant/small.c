@@ -29,7 +29,7 @@ static void try_halves(const weft__fit_levels *lv, int affine, const weft__quant
 {
     struct rounded all[HALVES * OFFSETS];
     weft__fit fit[HALVES * OFFSETS];
-    float d[HALVES * OFFSETS], m[HALVES * OFFSETS], ignored;
+    float d[HALVES * OFFSETS] = {0}, m[HALVES * OFFSETS] = {0}, ignored;
     int n_all = 0;
     for (int i = 0; i < n; i++) {
         const float value = weft__quant_scaled_back(s, half[i]);
