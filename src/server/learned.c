@@ -193,9 +193,8 @@ weft_status weft__server_learned_forget(weft_server *s, const char *tenant, weft
 {
     char lineage[WEFT__VERSION_NAME];
     if (!s->teacher) return weft__learn_forget(s->learn, tenant, had, err);
-    const int has = weft__teach_store_name(s->teacher, tenant, lineage);
-    weft_status st = weft__teach_store_forget(s->teacher, tenant, had, err);
-    if (has) unload(s, lineage);
+    weft_status st = weft__teach_store_forget(s->teacher, tenant, lineage, had, err);
+    if (*lineage) unload(s, lineage);
     return st;
 }
 

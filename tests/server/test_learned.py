@@ -496,6 +496,26 @@ class Learned(unittest.TestCase):
                     self.assertLessEqual(names[who] & names[other], {"-"})
         self.stop(s)
 
+    def test_forgetting_at_once_leaves_nothing_in_the_engine(self):
+        """Calls to forget one caller, while versions of it come: whichever they find is gone."""
+        s = self.serve("--feedback-per-hour", "100000")
+
+        def forget():
+            s.post("/v1/learn/forget", {}, headers=as_("ada"))
+        for _ in range(200):
+            time.sleep(0.002)  # what began in the millisecond of forgetting is not kept
+            self.tell(s, "Mira.")
+            threads = [threading.Thread(target=forget) for _ in range(2)]
+            for t in threads:
+                t.start()
+            a = s.post(TEXT, {"prompt": "Who?"}, headers=as_("ada"))
+            s.post("/v1/feedback", {"request_id": a.json["id"], "correction": "Bell."}, headers=as_("ada"))
+            for t in threads:
+                t.join()
+            forget()
+        self.assertEqual(s.get("/lora-adapters", headers=ADMIN).json, [])
+        self.stop(s)
+
     def test_without_it_nothing_is_learned(self):
         self.servers.append(s := Server(FAKE + ["--learn", self.dir]))
         for method, path in (("GET", "/v1/learn"), ("POST", "/v1/learn/rollback"), ("POST", "/v1/learn/consolidate")):
