@@ -148,6 +148,9 @@ static weft_status note(void *arg, const weft__version_row *row, weft_error *err
     weft_status st = weft__teach_store_put_row(t->store, row, t->own.base, err);
     if (st) return st;
     weft__teach_store_take_row(t, row);
+    pthread_mutex_lock(&t->lock);
+    t->n_rolled_back += row->what == WEFT__VERSION_ROLLED_BACK;
+    pthread_mutex_unlock(&t->lock);
     if (t->own.told) t->own.told(t->own.told_arg, row);
     return WEFT_OK;
 }
@@ -329,11 +332,7 @@ weft_status weft__teach_store_roll_back(weft__teach_store *t, const char *tenant
     char name[NAME];
     name_of(t, tenant, name);
     if (!*name) return weft_fail(err, WEFT_NOT_FOUND, "nothing was learned of you yet");
-    weft_status st = weft__versions_roll_back(weft__teach_loop_versions(t->loop), tenant, name, to, now, err);
-    pthread_mutex_lock(&t->lock);
-    t->n_rolled_back += !st;
-    pthread_mutex_unlock(&t->lock);
-    return st;
+    return weft__versions_roll_back(weft__teach_loop_versions(t->loop), tenant, name, to, now, err);
 }
 
 weft_status weft__teach_store_consolidate(weft__teach_store *t, const char *tenant, weft_error *err)

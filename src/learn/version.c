@@ -177,7 +177,7 @@ weft_status weft__versions_roll_back(weft__versions *v, const char *tenant, cons
     const weft__version_row *r = !st && to ? published(v, tenant, name, to) : NULL;
     if (!st && to && !r)
         st = weft_fail(err, WEFT_NOT_FOUND, "'%s' has no version %lld that was published", name, (long long)to);
-    if (!st) {
+    if (!st && to != current(v, tenant, name)) { /* else nothing happens */
         snprintf(row.tenant, sizeof row.tenant, "%s", tenant);
         snprintf(row.name, sizeof row.name, "%s", name);
         row.version = to;

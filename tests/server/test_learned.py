@@ -252,6 +252,8 @@ class Learned(unittest.TestCase):
         self.assertEqual((back(), self.used(s)), (2, name + "@2"))
         self.assertEqual((back(to=3), self.used(s)), (3, name + "@3"))
         self.assertEqual((back(to=1), self.used(s)), (1, name + "@1"))
+        n = len(self.show(s)["versions"])
+        self.assertEqual((back(to=1), len(self.show(s)["versions"])), (1, n))  # nothing happened
         self.assertEqual((back(to=0), self.used(s)), (0, "-"))
         self.assertEqual(s.get("/v1/models", headers=as_("ada")).json["data"][-1]["id"], "fake")
         for bad in (-1, "1", 1.5, True):
