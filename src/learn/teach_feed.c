@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "learn/teach_store_parts.h"
 
@@ -15,12 +16,14 @@ enum { AGAIN_MS = 200 /* where the loop has no room for more */ };
 
 /* ---- rows of versions ---- */
 
-weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__version_row *row, weft_error *err)
+weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__version_row *row, const char *base,
+                                      weft_error *err)
 {
-    char parent[24], report[128], kl[40] = "";
+    char parent[24], report[192], kl[40] = "", over[64] = "";
     snprintf(parent, sizeof parent, "%lld", (long long)row->parent);
+    if (base && *base) snprintf(over, sizeof over, ",\"base\":\"%.40s\"", base);
     if (row->kl != 0 && isfinite(row->kl)) snprintf(kl, sizeof kl, ",\"kl\":%.9g", row->kl);
-    snprintf(report, sizeof report, "{\"reason\":\"%s\"%s}", row->reason, kl);
+    snprintf(report, sizeof report, "{\"reason\":\"%s\"%s%s}", row->reason, kl, over);
     const weft__learn_version v = {.tenant = row->tenant,
                                    .adapter = row->name,
                                    .version = row->version,
@@ -35,22 +38,49 @@ weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__vers
 }
 
 typedef struct store_rows {
+    const char *base; /* NULL: whatever they were learned over */
     weft__version_row *row;
     size_t n, room;
 } store_rows;
+
+/* The KL, and was the row made with another model? */
+static int read_report(const char *report, const char *base, double *kl)
+{
+    weft__json *root = NULL;
+    if (report && *report && weft__json_parse(report, strlen(report), &root, NULL)) root = NULL;
+    if (!weft__json_double(weft__json_get(root, "kl"), kl)) *kl = 0;
+    const weft__json *over = weft__json_get(root, "base");
+    const int is_others = base && over && !weft__json_is(over, base);
+    weft__json_free(&root);
+    return is_others;
+}
+
+/* Gone back to one that was made with another model, by who did not know with which. */
+static int goes_to_others(const store_rows *s, const weft__learn_version *v)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->row[i].version == v->version && s->row[i].what == WEFT__VERSION_REJECTED) return 1;
+    return 0;
+}
 
 static int take_row(void *arg, const weft__learn_version *v)
 {
     store_rows *s = arg;
     weft__version_what what;
+    double kl;
     if (!weft__version_what_of(v->what, &what)) return 0; /* others' business */
+    /* its number is taken, and nothing else of it holds here */
+    const int is_others = read_report(v->report, s->base, &kl);
+    if (what == WEFT__VERSION_ROLLED_BACK && (is_others || goes_to_others(s, v))) return 0;
+    if (is_others) what = WEFT__VERSION_REJECTED;
     if (!weft__grow(&s->row, &s->room, s->n + 1, sizeof *s->row)) return 1;
     weft__version_row *r = &s->row[s->n++];
     *r = (weft__version_row){.what = what,
                              .version = v->version,
                              .parent = strtoll(v->parent, NULL, 10),
                              .first_event = v->first_event,
-                             .last_event = v->last_event};
+                             .last_event = v->last_event,
+                             .kl = kl};
     snprintf(r->tenant, sizeof r->tenant, "%s", v->tenant);
     snprintf(r->name, sizeof r->name, "%.*s", (int)sizeof r->name - 1, v->adapter);
     snprintf(r->content, sizeof r->content, "%.*s", (int)sizeof r->content - 1, v->content);
@@ -202,7 +232,7 @@ static weft_status restore(weft__teach_store *t, weft__teach_of *one, const weft
 
 static weft_status restore_tenant(weft__teach_store *t, weft__teach_of *one, weft_error *err)
 {
-    store_rows rows = {0};
+    store_rows rows = {.base = t->own.base};
     weft_status st = rows_of(t->store, one->tenant, one->name, &rows, weft__teach_loop_versions(t->loop), err);
     for (size_t i = 0; !st && i < rows.n; i++) {
         const weft__version_row *row = &rows.row[i];

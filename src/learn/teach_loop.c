@@ -84,9 +84,8 @@ static weft__teach_tenant *tenant_of(weft__teach_loop *l, const weft__teach_job 
     for (size_t i = 0; i < l->n_tenants; i++)
         if (!strcmp(l->tenant[i]->tenant, j->tenant) && !strcmp(l->tenant[i]->name, j->name)) return l->tenant[i];
     if (!weft__grow(&l->tenant, &l->tenants_room, l->n_tenants + 1, sizeof *l->tenant)) return NULL;
-    weft__teach_tenant *t = weft__alloc(sizeof *t);
+    weft__teach_tenant *t = weft__alloc_zero(1, sizeof *t);
     if (!t) return NULL;
-    *t = (weft__teach_tenant){.kl = NAN};
     snprintf(t->tenant, sizeof t->tenant, "%s", j->tenant);
     snprintf(t->name, sizeof t->name, "%s", j->name);
     return l->tenant[l->n_tenants++] = t;
@@ -288,6 +287,12 @@ weft_status weft__teach_loop_keep(weft__teach_loop *l, const char *tenant, const
 weft_status weft__teach_loop_consolidate(weft__teach_loop *l, const char *tenant, const char *name, weft_error *err)
 {
     weft__teach_own none = {0};
+    int waits = 0; /* one with nothing to learn after it: this one would find the same */
+    pthread_mutex_lock(&l->lock);
+    for (const weft__teach_job *j = l->first; j; j = j->next)
+        if (learns(j) && !strcmp(j->tenant, tenant)) waits = j->what == WEFT__TEACH_CONSOLIDATE;
+    pthread_mutex_unlock(&l->lock);
+    if (waits) return WEFT_OK;
     return enqueue(l, WEFT__TEACH_CONSOLIDATE, tenant, name, &none, err);
 }
 

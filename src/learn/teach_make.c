@@ -218,7 +218,9 @@ static void make(void *arg)
 static void better_stays(loop_making *m)
 {
     weft__gate_report *g = &m->report.gate;
-    if (m->job->what != WEFT__TEACH_CONSOLIDATE || !g->passed || !(g->kl > m->t->kl)) return;
+    if (m->job->what != WEFT__TEACH_CONSOLIDATE || !g->passed ||
+        !(g->kl > weft__versions_kl(m->l->versions, m->t->tenant, m->t->name, m->now)))
+        return;
     g->passed = 0;
     g->reason = WEFT__GATE_KL;
 }
@@ -251,7 +253,6 @@ static weft_status remember(loop_making *m, weft__teach_job *j, weft_error *err)
     weft__teach_tenant *t = m->t;
     const int64_t version = m->version;
     if (!weft__grow(&t->event, &t->room, t->n + m->t->n + 1, sizeof *t->event)) return weft__teach_no_memory(err);
-    t->kl = m->report.gate.kl;
     if (j->what == WEFT__TEACH_CORRECTION) {
         t->event[t->n] = j->event;
         t->event[t->n++].version = version;

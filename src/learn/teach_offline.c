@@ -104,7 +104,7 @@ weft_status weft__teach_offline_can(const weft_model *model, weft_error *err)
 
 static weft_status note_row(void *arg, const weft__version_row *row, weft_error *err)
 {
-    return weft__teach_store_put_row(arg, row, err);
+    return weft__teach_store_put_row(arg, row, NULL, err);
 }
 
 /* The lineage is the one that the last row is of. */

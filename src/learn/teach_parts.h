@@ -37,7 +37,6 @@ typedef struct weft__teach_tenant {
     weft__teach_own *event; /* [n] those that were learned */
     size_t n, room;
     weft__teach_texts kept; /* the newest last */
-    double kl;              /* of the current version; NAN: not known */
 } weft__teach_tenant;
 
 struct weft__teach_loop {

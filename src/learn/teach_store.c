@@ -106,12 +106,19 @@ void weft__teach_store_take_row(weft__teach_store *t, const weft__version_row *r
     if (one && row->what != WEFT__VERSION_REJECTED) one->now = row->version;
     /* without memory for it, requests may not name it before the next start */
     if (one && row->what == WEFT__VERSION_PUBLISHED &&
-        weft__grow(&one->published, &one->room, one->n_published + 1, sizeof *one->published))
-        one->published[one->n_published++] = row->version;
+        weft__grow(&one->published, &one->room, one->n_published + 1, sizeof *one->published)) {
+        one->published[one->n_published] = (weft__teach_published){.version = row->version};
+        memcpy(one->published[one->n_published++].content, row->content, sizeof row->content);
+    }
     pthread_mutex_unlock(&t->lock);
 }
 
 /* ---- hooks of the loop ---- */
+
+static void write_path(const weft__teach_of *one, const char *full_name, char *out)
+{
+    snprintf(out, 4096, "%.3900s/%s.gguf", one->folder, full_name);
+}
 
 weft_status weft__teach_store_place(void *teach_store, const char *tenant, const char *full_name, char *out,
                                     weft_error *err)
@@ -119,7 +126,7 @@ weft_status weft__teach_store_place(void *teach_store, const char *tenant, const
     weft__teach_store *t = teach_store;
     weft__teach_of *one;
     weft_status st = weft__teach_store_of(t, tenant, &one, err);
-    if (!st) snprintf(out, 4096, "%.3900s/%s.gguf", one->folder, full_name);
+    if (!st) write_path(one, full_name, out);
     return st;
 }
 
@@ -138,9 +145,12 @@ static int busy(void *arg)
 static weft_status note(void *arg, const weft__version_row *row, weft_error *err)
 {
     weft__teach_store *t = arg;
-    weft_status st = weft__teach_store_put_row(t->store, row, err);
+    weft_status st = weft__teach_store_put_row(t->store, row, t->own.base, err);
     if (st) return st;
     weft__teach_store_take_row(t, row);
+    pthread_mutex_lock(&t->lock);
+    t->n_rolled_back += row->what == WEFT__VERSION_ROLLED_BACK;
+    pthread_mutex_unlock(&t->lock);
     if (t->own.told) t->own.told(t->own.told_arg, row);
     return WEFT_OK;
 }
@@ -235,24 +245,44 @@ int weft__teach_store_name(weft__teach_store *t, const char *tenant, char *out)
     return *out != 0;
 }
 
+/* With the lock. NULL: the tenant has no such version. */
+static const weft__teach_published *published(weft__teach_store *t, const char *tenant, const char *full_name)
+{
+    char name[NAME];
+    int64_t version;
+    const weft__teach_of *one = weft__version_read_name(full_name, name, &version) ? known(t, tenant) : NULL;
+    for (size_t i = 0; one && !strcmp(name, one->name) && i < one->n_published; i++)
+        if (one->published[i].version == version) return &one->published[i];
+    return NULL;
+}
+
 int weft__teach_store_may(weft__teach_store *t, const char *tenant, const char *full_name)
 {
     char name[NAME];
     int64_t version;
-    int may = 0;
     if (!weft__version_read_name(full_name, name, &version)) return -1;
     pthread_mutex_lock(&t->lock);
-    const weft__teach_of *one = known(t, tenant);
-    for (size_t i = 0; one && !may && i < one->n_published; i++)
-        may = one->published[i] == version && !strcmp(name, one->name);
+    const int may = published(t, tenant, full_name) != NULL;
     pthread_mutex_unlock(&t->lock);
     return may;
+}
+
+void weft__teach_store_content(weft__teach_store *t, const char *tenant, const char *full_name, char *out)
+{
+    pthread_mutex_lock(&t->lock);
+    const weft__teach_published *p = published(t, tenant, full_name);
+    snprintf(out, WEFT__VERSION_CONTENT, "%s", p ? p->content : "");
+    pthread_mutex_unlock(&t->lock);
 }
 
 weft_status weft__teach_store_path(weft__teach_store *t, const char *tenant, const char *full_name, char *out,
                                    weft_error *err)
 {
-    return weft__teach_store_place(t, tenant, full_name, out, err);
+    pthread_mutex_lock(&t->lock); /* its tenant may be forgotten at any moment */
+    const int is_there = published(t, tenant, full_name) != NULL;
+    if (is_there) write_path(known(t, tenant), full_name, out);
+    pthread_mutex_unlock(&t->lock);
+    return is_there ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no version '%s'", full_name);
 }
 
 int32_t weft__teach_store_waiting(weft__teach_store *t, const char *tenant)
@@ -271,13 +301,16 @@ static int begin_forgetting(weft__teach_store *t, const char *tenant)
     return ok;
 }
 
-weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, weft__learn_totals *had, weft_error *err)
+weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, char *name, weft__learn_totals *had,
+                                     weft_error *err)
 {
+    if (name) *name = 0;
     if (!begin_forgetting(t, tenant)) return weft__teach_store_no_memory(err);
     weft__teach_loop_forget(t->loop, tenant);
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->n_tenants; i++) {
         if (strcmp(t->tenant[i]->tenant, tenant)) continue;
+        if (name) memcpy(name, t->tenant[i]->name, NAME);
         of_free(t->tenant[i]);
         t->tenant[i] = t->tenant[--t->n_tenants];
         break;
@@ -299,11 +332,7 @@ weft_status weft__teach_store_roll_back(weft__teach_store *t, const char *tenant
     char name[NAME];
     name_of(t, tenant, name);
     if (!*name) return weft_fail(err, WEFT_NOT_FOUND, "nothing was learned of you yet");
-    weft_status st = weft__versions_roll_back(weft__teach_loop_versions(t->loop), tenant, name, to, now, err);
-    pthread_mutex_lock(&t->lock);
-    t->n_rolled_back += !st;
-    pthread_mutex_unlock(&t->lock);
-    return st;
+    return weft__versions_roll_back(weft__teach_loop_versions(t->loop), tenant, name, to, now, err);
 }
 
 weft_status weft__teach_store_consolidate(weft__teach_store *t, const char *tenant, weft_error *err)

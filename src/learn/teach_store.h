@@ -19,7 +19,8 @@ typedef struct weft__teach_store weft__teach_store;
 typedef struct weft__teach_store_params {
     weft__teach_loop_params loop;
     const char *only; /* this tenant alone; NULL: all. Borrowed for the call, as told_arg for good */
-    /* weft_model_fingerprint of the model: answers of others teach nothing; NULL: all do. Borrowed for good */
+    /* weft_model_fingerprint of the model: answers of others teach nothing, and versions that were learned over others
+     * are as if the gate had refused them; NULL: all do, and none is. Borrowed for good */
     const char *base;
     int looks_only;      /* 1: what is there is known, and nothing new is learned */
     int tells_new_alone; /* 1: versions of before are not published again: who wants one asks for its path */
@@ -51,14 +52,17 @@ weft_status weft__teach_store_roll_back(weft__teach_store *t, const char *tenant
                                         weft_error *err);
 /* The name of a tenant's lineage, "learned-3", into out [WEFT__VERSION_NAME]; 0: nothing was read of it yet. */
 int weft__teach_store_name(weft__teach_store *t, const char *tenant, char *out);
-/* Where a version's file is, of weft__teach_store_may: into out [4096]. */
+/* Where a version's file is, into out [4096]. WEFT_NOT_FOUND: what weft__teach_store_may does not allow. */
 weft_status weft__teach_store_path(weft__teach_store *t, const char *tenant, const char *full_name, char *out,
                                    weft_error *err);
+/* Its content id, into out [WEFT__VERSION_CONTENT]; "": likewise. */
+void weft__teach_store_content(weft__teach_store *t, const char *tenant, const char *full_name, char *out);
 /* How many corrections of a tenant's wait to be learned, with the one in work. */
 int32_t weft__teach_store_waiting(weft__teach_store *t, const char *tenant);
 /* weft__learn_forget, and with it all that the loop knows of the tenant: what is being learned for it is given up
- * first. A later correction begins anew. Where the store could not forget it, its versions are restored. */
-weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, weft__learn_totals *had,
+ * first. A later correction begins anew. Where the store could not forget it, its versions are restored. name (may be
+ * NULL) [WEFT__VERSION_NAME]: of the lineage that is no more; "": there was none. */
+weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, char *name, weft__learn_totals *had,
                                      weft_error *err);
 weft_status weft__teach_store_consolidate(weft__teach_store *t, const char *tenant, weft_error *err);
 /* Waits until all that was told to the store before is learned, or refused. */
@@ -68,9 +72,10 @@ void weft__teach_store_get_stats(weft__teach_store *t, weft__teach_loop_stats *o
  * tokens that the vocabulary has not. */
 int64_t weft__teach_store_n_others(weft__teach_store *t);
 
-/* For who has no loop: a row into the store; and the rows of a tenant's lineage (NULL: of all its lineages) out of it,
- * into versions. Fail as the store does, and as weft__versions_read. */
-weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__version_row *row, weft_error *err);
+/* For who has no loop: a row into the store (base: the model's that it is about, or NULL); and the rows of a tenant's
+ * lineage (NULL: of all its lineages) out of it, into versions. Fail as the store does, and as weft__versions_read. */
+weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__version_row *row, const char *base,
+                                      weft_error *err);
 weft_status weft__teach_store_read_rows(weft__learn_store *store, const char *tenant, const char *name,
                                         weft__versions *out, weft_error *err);
 

@@ -8,12 +8,17 @@
 
 #include "learn/teach_store.h"
 
+typedef struct weft__teach_published {
+    int64_t version;
+    char content[WEFT__VERSION_CONTENT];
+} weft__teach_published;
+
 /* What is known of a tenant; with the store's lock, but for what never changes and what the reader alone has. */
 typedef struct weft__teach_of {
     char tenant[WEFT__LEARN_TENANT], name[WEFT__VERSION_NAME]; /* never changes, as folder */
     char *folder;
-    int64_t now;        /* the current version; 0: the base */
-    int64_t *published; /* [n_published], rising */
+    int64_t now;                      /* the current version; 0: the base */
+    weft__teach_published *published; /* [n_published], their numbers rising */
     size_t n_published, room;
     int64_t after; /* the last event that was put: the reader's, as the next two */
     int is_restored, was_read;

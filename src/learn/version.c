@@ -3,6 +3,7 @@
  */
 #include "learn/version.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,7 +177,7 @@ weft_status weft__versions_roll_back(weft__versions *v, const char *tenant, cons
     const weft__version_row *r = !st && to ? published(v, tenant, name, to) : NULL;
     if (!st && to && !r)
         st = weft_fail(err, WEFT_NOT_FOUND, "'%s' has no version %lld that was published", name, (long long)to);
-    if (!st) {
+    if (!st && to != current(v, tenant, name)) { /* else nothing happens */
         snprintf(row.tenant, sizeof row.tenant, "%s", tenant);
         snprintf(row.name, sizeof row.name, "%s", name);
         row.version = to;
@@ -226,6 +227,15 @@ int64_t weft__versions_parent(weft__versions *v, const char *tenant, const char 
     const int64_t parent = r ? r->parent : 0;
     pthread_mutex_unlock(&v->lock);
     return parent;
+}
+
+double weft__versions_kl(weft__versions *v, const char *tenant, const char *name, int64_t version)
+{
+    pthread_mutex_lock(&v->lock);
+    const weft__version_row *r = published(v, tenant, name, version);
+    const double kl = r && r->kl != 0 ? r->kl : NAN;
+    pthread_mutex_unlock(&v->lock);
+    return kl;
 }
 
 int64_t weft__versions_next(weft__versions *v, const char *tenant, const char *name)

@@ -55,8 +55,8 @@ weft_status weft__versions_read(weft__versions *v, const weft__version_row *row,
  * WEFT_ARGUMENT for a name that no adapter may have, and WEFT_NO_MEMORY. */
 weft_status weft__versions_add(weft__versions *v, weft__version_row *row, weft_error *err);
 /* Goes back to version `to` (0: the base alone; -1: what the name stood for when the current one was published). *now:
- * what it stands for then. WEFT_NOT_FOUND: no such lineage or version of the tenant's, or one that was never published;
- * WEFT_STATE: there is none before it. */
+ * what it stands for then; where it does so already, nothing is noted. WEFT_NOT_FOUND: no such lineage or version of
+ * the tenant's, or one that was never published; WEFT_STATE: there is none before it. */
 weft_status weft__versions_roll_back(weft__versions *v, const char *tenant, const char *name, int64_t to, int64_t *now,
                                      weft_error *err);
 
@@ -70,6 +70,8 @@ int64_t weft__versions_current(weft__versions *v, const char *tenant, const char
 int weft__versions_is_published(weft__versions *v, const char *tenant, const char *name, int64_t version);
 /* That a published version went on from; 0: the base, or no such version. */
 int64_t weft__versions_parent(weft__versions *v, const char *tenant, const char *name, int64_t version);
+/* Its KL to the base; NAN: it was not measured, or there is no such version. */
+double weft__versions_kl(weft__versions *v, const char *tenant, const char *name, int64_t version);
 /* The number that the next one will have. */
 int64_t weft__versions_next(weft__versions *v, const char *tenant, const char *name);
 /* Calls fn with the rows of a tenant (NULL: of all) in their order; fn must not call back. */

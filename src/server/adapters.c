@@ -248,8 +248,9 @@ int weft__server_adapters_lease(weft__server_model *m, const weft__api_params *p
     const int is_named = params->model && *params->model;
     if ((is_named || !scales_are_set(m)) && weft__server_learned_meant(m, params, tenant, version)) {
         if (take_version(m, tenant, version, ready, out, shown, error)) return 1;
-        if (weft__server_learned_may(m, tenant, version)) return 0;
-        *error = (weft__api_error){0}; /* it was forgotten meanwhile: the base answers */
+        const int may_pass = error->status == 429 || error->status == 503;
+        if (may_pass && weft__server_learned_may(m, tenant, version)) return 0;
+        *error = (weft__api_error){0}; /* its file is bad, or it was forgotten meanwhile: the base answers */
     }
     if (is_named) return take_listed(m, tenant, NULL, 0, ready, out, shown, error);
     return take_set(m, ready, out, shown, error);

@@ -283,11 +283,24 @@ int weft__server_learn_fault(weft_status st, const weft_error *err, const char *
     return 0;
 }
 
-const char *weft__server_learn_member(const weft__json *root, const char *name)
+/* A member that is a text, or NULL where there is none. 0: it is something else. */
+static int read_name(const weft__json *root, const char *name, const char **out, weft__api_error *error)
 {
-    const char *text;
+    const weft__json *v = weft__json_get(root, name);
     size_t n;
-    return weft__json_string(weft__json_get(root, name), &text, &n) ? text : NULL;
+    *out = NULL;
+    return !v || weft__json_kind_of(v) == WEFT__JSON_NULL || (weft__json_string(v, out, &n) && strlen(*out) == n) ||
+           weft__api_error_set(error, 400, name, "'%s' must be a string", name);
+}
+
+int weft__server_learn_whose_body(const weft_server *s, const weft__server_caller *who, const weft__json *root,
+                                  char tenant[64], weft__api_error *error)
+{
+    const char *user, *named;
+    if (root && weft__json_kind_of(root) != WEFT__JSON_OBJECT)
+        return weft__api_error_set(error, 400, NULL, "the body must be an object");
+    return read_name(root, "user", &user, error) && read_name(root, "tenant", &named, error) &&
+           weft__server_learn_whose(s, who, user, named, tenant, error);
 }
 
 int weft__server_learn_whose(const weft_server *s, const weft__server_caller *who, const char *user, const char *named,
@@ -363,8 +376,7 @@ static int take_forget(weft_server *s, weft__http_request *r, const weft__server
     const char *body = weft__http_body(r, &n);
     if (!is_learning(s, error)) return 0;
     if (n && !weft__server_learn_fault(weft__json_parse(body, n, &root, &err), &err, NULL, error)) return 0;
-    int ok = weft__server_learn_whose(s, who, weft__server_learn_member(root, "user"),
-                                      weft__server_learn_member(root, "tenant"), tenant, error);
+    int ok = weft__server_learn_whose_body(s, who, root, tenant, error);
     weft__json_free(&root);
     if (!ok || !weft__server_disk_enter(s, r, NULL, error)) return 0;
     ok = weft__server_learn_fault(weft__server_learned_forget(s, tenant, &had, &err), &err, NULL, error);

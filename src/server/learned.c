@@ -163,11 +163,13 @@ weft_status weft__server_learned_fetch(weft__server_model *m, const char *tenant
 {
     char path[4096];
     weft__teach_store *t = teacher_of(m);
-    if (!t || weft__teach_store_may(t, tenant, name) < 1)
-        return weft_fail(err, WEFT_NOT_FOUND, "there is no version '%s'", name);
+    if (!t) return weft_fail(err, WEFT_NOT_FOUND, "there is no version '%s'", name);
     weft_status st = weft__teach_store_path(t, tenant, name, path, err);
     if (!st) st = weft_engine_adapter_add(m->engine, name, path, 1, WEFT_ADAPTER_LAZY | WEFT_ADAPTER_DISCREET, err);
-    return st == WEFT_EXISTS ? WEFT_OK : st; /* another request was first */
+    if (st && st != WEFT_EXISTS) return st; /* exists: another request was first */
+    if (weft__teach_store_may(t, tenant, name) > 0) return WEFT_OK;
+    weft_engine_adapter_remove(m->engine, name, NULL); /* it was forgotten meanwhile */
+    return weft_fail(err, WEFT_NOT_FOUND, "there is no version '%s'", name);
 }
 
 /* Requests that run keep theirs. */
@@ -191,9 +193,8 @@ weft_status weft__server_learned_forget(weft_server *s, const char *tenant, weft
 {
     char lineage[WEFT__VERSION_NAME];
     if (!s->teacher) return weft__learn_forget(s->learn, tenant, had, err);
-    const int has = weft__teach_store_name(s->teacher, tenant, lineage);
-    weft_status st = weft__teach_store_forget(s->teacher, tenant, had, err);
-    if (has) unload(s, lineage);
+    weft_status st = weft__teach_store_forget(s->teacher, tenant, lineage, had, err);
+    if (*lineage) unload(s, lineage);
     return st;
 }
 
@@ -202,8 +203,7 @@ weft_status weft__server_learned_forget(weft_server *s, const char *tenant, weft
 void weft__server_learned_put_model(const weft__server_model *m, const char *tenant, const char *name,
                                     weft__strbuf *out)
 {
-    char full[WEFT__API_ADAPTER_NAME], own[WEFT__VERSION_NAME], shown[160];
-    weft_engine_adapter a = {.size = sizeof a};
+    char full[WEFT__API_ADAPTER_NAME], own[WEFT__VERSION_NAME], shown[160], content[WEFT__VERSION_CONTENT];
     int64_t version = 0;
     weft__teach_store *t = teacher_of(m);
     if (!t || (name ? weft__server_learned_named(m, tenant, name, full) < 1 || !*full
@@ -211,8 +211,8 @@ void weft__server_learned_put_model(const weft__server_model *m, const char *ten
         return;
     weft__version_read_name(full, own, &version);
     snprintf(shown, sizeof shown, "%.120s@%" PRId64, m->name, version);
-    const int there = !weft_engine_adapter_find(m->engine, full, &a, NULL) && a.known;
-    weft__api_put_learned_model(out, name ? name : shown, m->name, m->server->began, version, there ? a.id : "");
+    weft__teach_store_content(t, tenant, full, content);
+    weft__api_put_learned_model(out, name ? name : shown, m->name, m->server->began, version, content);
 }
 
 static void put_result(weft__strbuf *out, const char *result, int64_t n)

@@ -133,8 +133,7 @@ static int read_body(weft_server *s, weft__http_request *r, const weft__server_c
     const char *body = weft__http_body(r, &n);
     *root = NULL;
     return is_teaching(s, error) && (!n || weft__api_body_parse(body, n, root, error)) &&
-           weft__server_learn_whose(s, who, weft__server_learn_member(*root, "user"),
-                                    weft__server_learn_member(*root, "tenant"), tenant, error);
+           weft__server_learn_whose_body(s, who, *root, tenant, error);
 }
 
 /* -1 where nothing is said of it. */

@@ -182,8 +182,9 @@ void weft_engine_lease_free(weft_engine *e, weft_engine_lease **lease)
 
 void weft_model_fingerprint(const weft_model *model, char out[33])
 {
+    const char *other = getenv("WEFT_FAKE_BASE");
     (void)model;
-    memcpy(out, "00112233445566778899aabbccddeeff", 33);
+    snprintf(out, 33, "%s", other ? other : "00112233445566778899aabbccddeeff");
 }
 
 weft_status weft_engine_adapter_find(const weft_engine *engine, const char *name, weft_engine_adapter *out,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* fake_teach.c: a double of what learning computes, for tests of the server, which has the loop and the store as they
  * are. An adapter is an empty file, and its content id follows from all that it was made of. A correction that says
- * [reject REASON] is refused by the gate for that, and one that says [fail] cannot be learned. While the file of
- * WEFT_FAKE_TEACH is there, learning goes on, asking whether it is to be given up. A token is a byte. */
+ * [reject REASON] is refused by the gate for that, [kl 0.01] is so far from the base, and one that says [fail] cannot be
+ * learned. While the file of WEFT_FAKE_TEACH is there, learning goes on, asking whether it is to be given up. A token is
+ * a byte. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,9 +109,9 @@ static void text_of(const weft__teach_text *x, char *out, size_t room)
 
 static void judge(const char *text, weft__gate_report *gate)
 {
-    const char *order = strstr(text, "[reject ");
+    const char *order = strstr(text, "[reject "), *asked = strstr(text, "[kl ");
     gate->passed = !order;
-    gate->kl = 0.004;
+    gate->kl = asked ? strtod(asked + strlen("[kl "), NULL) : 0.004;
     for (int i = 1; order && i < WEFT__GATE_REASONS; i++) {
         const char *name = weft__gate_reason_name((weft__gate_reason)i);
         if (!strncmp(order + strlen("[reject "), name, strlen(name))) gate->reason = (weft__gate_reason)i;

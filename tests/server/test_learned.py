@@ -40,12 +40,12 @@ class Learned(unittest.TestCase):
             if s.process.poll() is None:
                 s.kill()
 
-    def serve(self, *more, keys=True, share="0.5"):
+    def serve(self, *more, keys=True, share="0.5", **env):
         command = FAKE + ["--learn", self.dir, "--log-sync", "1", "--learn-share", share]
         for k in KEYS.values() if keys else ():
             command += ["--api-key", k]
         command += ["--admin-key", "root-secret-key"] if keys else []
-        self.servers.append(Server(command + list(more), env={**os.environ, "WEFT_FAKE_TEACH": self.hold}))
+        self.servers.append(Server(command + list(more), env={**os.environ, "WEFT_FAKE_TEACH": self.hold, **env}))
         return self.servers[-1]
 
     def stop(self, s):
@@ -252,6 +252,8 @@ class Learned(unittest.TestCase):
         self.assertEqual((back(), self.used(s)), (2, name + "@2"))
         self.assertEqual((back(to=3), self.used(s)), (3, name + "@3"))
         self.assertEqual((back(to=1), self.used(s)), (1, name + "@1"))
+        n = len(self.show(s)["versions"])
+        self.assertEqual((back(to=1), len(self.show(s)["versions"])), (1, n))  # nothing happened
         self.assertEqual((back(to=0), self.used(s)), (0, "-"))
         self.assertEqual(s.get("/v1/models", headers=as_("ada")).json["data"][-1]["id"], "fake")
         for bad in (-1, "1", 1.5, True):
@@ -371,6 +373,83 @@ class Learned(unittest.TestCase):
         self.assertEqual(self.learn(s, "Five")["parent"], 2)
         self.stop(s)
 
+    def test_what_was_learned_over_another_model_is_no_version_of_this(self):
+        """The weights were changed: who has versions of the old is answered, and learns from the base; with the old ones all is as it was."""
+        s = self.serve()
+        self.learn(s, "One")
+        self.learn(s, "Two")
+        before = self.show(s)
+        self.stop(s)
+        s = self.serve(WEFT_FAKE_BASE="f" * 32)
+        self.assertEqual((self.used(s), self.show(s)["current"]), ("-", 0))
+        self.ask(s, model="fake@2", status=404)
+        self.assertEqual([m["id"] for m in s.get("/v1/models", headers=as_("ada")).json["data"]], ["fake"])
+        new = self.learn(s, "Three")
+        self.assertEqual((new["version"], new["parent"]), (3, 0))
+        self.assertEqual(self.used(s), before["name"] + "@3")
+        self.assertEqual(s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada")).status, 404)
+        self.assertEqual(s.post("/v1/learn/rollback", {}, headers=as_("ada")).json["current"], 0)
+        self.stop(s)
+        s = self.serve()
+        self.assertEqual((self.used(s), self.show(s)["current"]), (before["name"] + "@2", 2))
+        self.ask(s, model="fake@3", status=404)
+        self.assertEqual(self.learn(s, "Four")["version"], 4)
+        self.stop(s)
+
+    def test_a_version_whose_file_is_gone_costs_no_answers(self):
+        s = self.serve()
+        content = self.learn(s, "One")["content"]
+        self.stop(s)
+        files = [os.path.join(d, f) for d, _, fs in os.walk(os.path.join(self.dir, "tenants")) for f in fs]
+        for spoil in (lambda f: os.truncate(f, 1), os.remove):
+            spoil(files[0])
+            s = self.serve()
+            self.assertEqual(s.get("/v1/models/fake@1", headers=as_("ada")).json["content"], content)  # before its first use
+            for path in (TEXT, CHAT, LLAMA):
+                a = self.ask(s, path=path)
+                self.assertEqual(a["model"], "fake")
+            self.assertGreaterEqual(s.post(TEXT, {"prompt": "x", "model": "fake@1"}, headers=as_("ada")).status, 400)
+            self.stop(s)
+
+    def test_whom_a_body_means_is_not_guessed(self):
+        s = self.serve()
+        self.learn(s, "One")
+        for call in ("forget", "rollback", "consolidate"):
+            for body, headers in (([], as_("ada")), ({"user": 5}, as_("ada")), ({"tenant": ["x"]}, ADMIN), ({"tenant": False}, ADMIN)):
+                self.assertEqual(s.post("/v1/learn/" + call, body, headers=headers).status, 400, (call, body))
+        self.assertEqual(self.show(s)["counts"]["versions"], 1)
+        self.stop(s)
+
+    def test_of_learning_anew_what_is_farther_from_the_base_does_not_stay(self):
+        """By the KL of the current version, whichever that is, which the next process knows, too."""
+        s = self.serve()
+        for text in ("[kl 0.009] One", "[kl 0.001] Two", "[kl 0.02] Three"):
+            self.learn(s, text)
+        s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada"))
+
+        def anew(s, n):
+            self.assertEqual(s.post("/v1/learn/consolidate", {}, headers=as_("ada")).status, 202)
+            self.assertTrue(wait_until(lambda: self.show(s)["versions"][0]["version"] == n))
+            return self.show(s)["versions"][0]
+        self.assertEqual(anew(s, 4)["reason"], "kl")
+        self.stop(s)
+        s = self.serve()
+        self.assertEqual(anew(s, 5)["reason"], "kl")
+        s.post("/v1/learn/rollback", {"to": 3}, headers=as_("ada"))
+        self.assertEqual(anew(s, 6)["what"], "published")
+        self.stop(s)
+
+    def test_learning_anew_waits_once(self):
+        s = self.serve()
+        self.learn(s, "One")
+        self.holding()
+        for _ in range(5):
+            a = s.post("/v1/learn/consolidate", {}, headers=as_("ada"))
+            self.assertEqual(a.status, 202)
+            self.assertLessEqual(a.json["waiting"], 2)  # one in work, and one after it
+        os.remove(self.hold)
+        self.stop(s)
+
     @of_one_thread
     def test_the_same_again_gives_the_same_contents(self):
         contents = []
@@ -417,6 +496,26 @@ class Learned(unittest.TestCase):
             for other in KEYS:
                 if who < other:
                     self.assertLessEqual(names[who] & names[other], {"-"})
+        self.stop(s)
+
+    def test_forgetting_at_once_leaves_nothing_in_the_engine(self):
+        """Calls to forget one caller, while versions of it come: whichever they find is gone."""
+        s = self.serve("--feedback-per-hour", "100000")
+
+        def forget():
+            s.post("/v1/learn/forget", {}, headers=as_("ada"))
+        for _ in range(200):
+            time.sleep(0.002)  # what began in the millisecond of forgetting is not kept
+            self.tell(s, "Mira.")
+            threads = [threading.Thread(target=forget) for _ in range(2)]
+            for t in threads:
+                t.start()
+            a = s.post(TEXT, {"prompt": "Who?"}, headers=as_("ada"))
+            s.post("/v1/feedback", {"request_id": a.json["id"], "correction": "Bell."}, headers=as_("ada"))
+            for t in threads:
+                t.join()
+            forget()
+        self.assertEqual(s.get("/lora-adapters", headers=ADMIN).json, [])
         self.stop(s)
 
     def test_without_it_nothing_is_learned(self):
