@@ -32,8 +32,8 @@ void weft__server_learn_answer(weft__server_choice *c);
  * may be NULL. 0 with the error filled. */
 int weft__server_learn_whose(const weft_server *s, const weft__server_caller *who, const char *user, const char *named,
                              char tenant[64], weft__api_error *error);
-/* The same of a body, {"user"} or {"tenant"}; root may be NULL. Whom it means is never guessed: it says so well, or 400.
- */
+/* The same of a body, {"user"} or {"tenant"}; root may be NULL. Whom it means is never guessed: what is no string is
+ * 400. */
 int weft__server_learn_whose_body(const weft_server *s, const weft__server_caller *who, const weft__json *root,
                                   char tenant[64], weft__api_error *error);
 /* What the store says, as an answer: 1 where it is fine. field may be NULL. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* fake_teach.c: a double of what learning computes, for tests of the server, which has the loop and the store as they
  * are. An adapter is an empty file, and its content id follows from all that it was made of. A correction that says
- * [reject REASON] is refused by the gate for that, [kl 0.01] is so far from the base, and one that says [fail] cannot be
- * learned. While the file of WEFT_FAKE_TEACH is there, learning goes on, asking whether it is to be given up. A token is
- * a byte. */
+ * [reject REASON] is refused by the gate for that, one with [kl 0.01] is so far from the base, and one that says [fail]
+ * cannot be learned. While the file of WEFT_FAKE_TEACH is there, learning goes on, asking whether it is to be given up.
+ * A token is a byte. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
