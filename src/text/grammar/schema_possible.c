@@ -60,7 +60,7 @@ static int has_no_object(const weft__json *flat)
 {
     const weft__json *required = weft__json_get(flat, "required"), *properties = weft__json_get(flat, "properties");
     const int closed = weft__gram_schema_is_false(weft__json_get(flat, "additionalProperties")) &&
-                       !weft__json_get(flat, "patternProperties");
+                       !weft__json_size(weft__json_get(flat, "patternProperties"));
     for (size_t i = 0; i < weft__json_size(required); i++) {
         const char *name;
         size_t n;
