@@ -156,6 +156,25 @@ static void white_space_is_bounded(void **state)
     weft__gram_tables_release(&g);
 }
 
+/* What no string is to be is not written in another spelling either. */
+static void what_is_lacked_has_one_spelling(void **state)
+{
+    (void)state;
+    static const char *const schemas[] = {
+        "{\"type\":\"string\",\"not\":{\"const\":\"a\"}}", "{\"type\":\"string\",\"pattern\":\"^(?!a)\"}",
+        "{\"type\":\"string\",\"maxLength\":3,\"not\":{\"pattern\":\"^a\"}}",
+        "{\"type\":\"string\",\"if\":{\"enum\":[\"a\",\"ab\"]},\"then\":false}",
+        "{\"oneOf\":[{\"type\":\"string\",\"pattern\":\"^a\"},{\"type\":\"string\",\"maxLength\":2}]}"};
+    static const char *const bad[] = {"\"\\u0061\"", "\"\\u0061b\""};
+    for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
+        weft__gram_tables *g = schema_tables(schemas[i], strlen(schemas[i]));
+        for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
+            if (follow(g, bad[k], strlen(bad[k])) > 0) fail_msg("%s must not allow %s", schemas[i], bad[k]);
+        assert_true(follow(g, "\"c\\n\"", 5) >= 1);
+        weft__gram_tables_release(&g);
+    }
+}
+
 /* `head`, then n times `part`, with commas between where it does not begin with '+', then `tail`. */
 static void attack(const char *head, const char *part, size_t n, const char *tail, int refused)
 {
@@ -271,6 +290,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_held_is_refused_by_its_place),
         cmocka_unit_test(bounds_and_multiples_are_those_of_arithmetic),
         cmocka_unit_test(white_space_is_bounded),
+        cmocka_unit_test(what_is_lacked_has_one_spelling),
         cmocka_unit_test(what_attacks_ends),
         cmocka_unit_test(refused_memory_is_an_error),
     };

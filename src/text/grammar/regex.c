@@ -489,6 +489,13 @@ static regex_piece anything(regex_reader *r)
     return (regex_piece){GRAM_REPEAT(0, most, one), 0, most, size};
 }
 
+/* Before a line break at the end some readers take it for the end. */
+static regex_piece last_line_break(regex_reader *r)
+{
+    const regex_set one = {{{'\n', '\n'}}, 1};
+    return (regex_piece){weft__gram_repeat(r->g, emit_set(r, &one), 0, 1), 0, 1, size_of_set(r, &one)};
+}
+
 static int32_t put_piece(regex_piece *all, regex_piece x)
 {
     all->min = add_lengths(all->min, x.min);
@@ -526,6 +533,7 @@ static regex_piece read_branch(regex_reader *r)
         items[n++] = put_piece(&all, read_repeated(r));
     }
     if (around && !ended) items[n++] = put_piece(&all, anything(r));
+    if (around && ended && r->flags & WEFT__GRAM_REGEX_WIDE) items[n++] = put_piece(&all, last_line_break(r));
     if (!broken(r)) all.node = weft__gram_seq(g, items, n);
     if (begun) all.node = mark(r, all.node, WEFT__GRAM_MARK_FIRST);
     if (ended) all.node = mark(r, all.node, WEFT__GRAM_MARK_LAST);

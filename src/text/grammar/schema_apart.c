@@ -124,7 +124,7 @@ static int is_forbidden(const weft__json *b, const char *name)
     const weft__json *own = weft__json_get(weft__json_get(b, "properties"), name);
     if (own) return weft__gram_schema_is_false(own);
     return weft__gram_schema_is_false(weft__json_get(b, "additionalProperties")) &&
-           !weft__json_get(b, "patternProperties");
+           !weft__json_size(weft__json_get(b, "patternProperties"));
 }
 
 /* A member that a requires, of which the schemas exclude each other; or which b forbids. */

@@ -237,6 +237,13 @@ static const weft__json *of_others(weft__gram_schema *c, const weft__json *a, co
     return more;
 }
 
+/* 1 when there are no members but those that its properties name. */
+static int closes(const weft__json *a)
+{
+    return weft__gram_schema_is_false(weft__json_get(a, "additionalProperties")) &&
+           !weft__json_size(weft__json_get(a, "patternProperties"));
+}
+
 static weft__json *flatten(weft__gram_schema *c, const weft__json *schema, const char *at, int depth);
 
 /* 1 when it is one schema, which has no lists of words. */
@@ -286,6 +293,43 @@ static void merge_members(weft__gram_schema *c, weft__json *out, const weft__jso
     }
 }
 
+/* Whether the pattern is to ask it of the member itself, as other names that it matches cannot be told apart. */
+static int asks_member(weft__gram_schema *c, const weft__json_member *pattern, const char *name, size_t n,
+                       const char *at)
+{
+    static const char key[] = "patternProperties";
+    weft__json *s = weft__json_new_string(pattern->key, pattern->key_len);
+    if (!s) weft__gram_fail(weft__gram_schema_rules(c), WEFT_NO_MEMORY, "no memory for a grammar");
+    const int surely = s && weft__gram_schema_matches(c, at, key, s, name, n, 0),
+              perhaps = s && weft__gram_schema_matches(c, at, key, s, name, n, 1);
+    if (surely != perhaps)
+        weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, key, "readers differ about whether '%.64s' matches '%.64s'",
+                               name, pattern->key);
+    weft__json_free(&s);
+    return surely;
+}
+
+/* What patterns of a ask of the properties in `out`, where b allows no others or asks something of those: then they
+ * are not asked of the same names as b's. */
+static void ask_members(weft__gram_schema *c, weft__json *out, const weft__json *a, const weft__json *b, const char *at)
+{
+    const weft__json *others = weft__json_get(b, "additionalProperties");
+    weft__json_member p = {0};
+    while (!says_nothing(others) && weft__json_next(weft__json_get(a, "patternProperties"), &p)) {
+        weft__json *before = weft__json_copy(out);
+        weft__json_member m = {0};
+        while (weft__json_next(before, &m) && !weft__gram_schema_failed(c)) {
+            if (!asks_member(c, &p, m.key, m.key_len, at)) continue;
+            if (weft__gram_schema_is_false(others))
+                weft__gram_schema_set(c, out, m.key, both_of_member(c, m.value, p.value, at, m.key));
+            else
+                weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, "patternProperties",
+                                       "with additionalProperties, it is not put together with other schemas");
+        }
+        weft__json_free(&before);
+    }
+}
+
 static void merge_objects(weft__gram_schema *c, weft__json *flat, const weft__json *a, const weft__json *b,
                           const char *at)
 {
@@ -293,8 +337,10 @@ static void merge_objects(weft__gram_schema *c, weft__json *flat, const weft__js
     for (size_t i = 0; i < 2; i++) {
         if (!weft__json_get(a, keys[i]) && !weft__json_get(b, keys[i])) continue;
         weft__json *out = weft__json_new_object();
-        merge_members(c, out, a, b, keys[i], at);
-        merge_members(c, out, b, a, keys[i], at);
+        if (!i || !closes(b)) merge_members(c, out, a, b, keys[i], at);
+        if (!i || !closes(a)) merge_members(c, out, b, a, keys[i], at);
+        if (!i) ask_members(c, out, a, b, at);
+        if (!i) ask_members(c, out, b, a, at);
         weft__gram_schema_set(c, flat, keys[i], out);
     }
     const weft__json *x = weft__json_get(a, "additionalProperties"), *y = weft__json_get(b, "additionalProperties");

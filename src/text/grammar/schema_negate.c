@@ -74,9 +74,9 @@ static void negate_types(negation *n, unsigned types)
 static int by_value(const void *a, const void *b)
 {
     const weft__json *const *x = a, *const *y = b;
-    double p = 0, q = 0;
-    weft__json_double(*x, &p);
-    weft__json_double(*y, &q);
+    long double p = 0, q = 0;
+    weft__gram_schema_exactly(*x, &p);
+    weft__gram_schema_exactly(*y, &q);
     return (p > q) - (p < q);
 }
 
@@ -314,7 +314,9 @@ static void refuse_others(negation *n, const weft__json *schema)
         int yes = 0;
         const int is_flag = !strcmp(none[i], "uniqueItems") || !strcmp(none[i], "nullable");
         const int is_empty = weft__json_kind_of(v) == WEFT__JSON_OBJECT && !weft__json_size(v);
-        const int asks = weft__json_bool(v, &yes) ? yes == is_flag : v && !is_empty;
+        const int asks = !strcmp(none[i], "if")     ? weft__json_get(schema, "then") || weft__json_get(schema, "else")
+                         : weft__json_bool(v, &yes) ? yes == is_flag
+                                                    : v && !is_empty;
         if (asks) negation_fail(n, none[i]);
     }
 }

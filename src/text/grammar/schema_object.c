@@ -186,8 +186,8 @@ static int32_t uncounted(weft__gram_schema_members *o)
 
 static int names_properties(const weft__json *schema)
 {
-    return weft__json_size(weft__json_get(schema, "properties")) > 0 && !weft__json_get(schema, "patternProperties") &&
-           !weft__json_get(schema, "propertyNames");
+    return weft__json_size(weft__json_get(schema, "properties")) > 0 &&
+           !weft__json_size(weft__json_get(schema, "patternProperties")) && !weft__json_get(schema, "propertyNames");
 }
 
 int32_t weft__gram_schema_object(weft__gram_schema *c, const weft__json *schema, const char *at)

@@ -207,7 +207,7 @@ static weft__json *tell_apart(choices *x, size_t n_overlaps, const char *said)
         return NULL;
     }
     weft__json *out = weft__json_new_array();
-    for (size_t i = 0; i < x->n; i++)
+    for (size_t i = 0; i < x->n && !weft__gram_schema_failed(x->c); i++)
         weft__gram_schema_append(
             x->c, out,
             tag && (overlaps(x, i) || (tag == said && !requires(x, weft__json_at(x->list, i), tag)))

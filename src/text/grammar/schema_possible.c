@@ -11,22 +11,22 @@ static int is_above(const weft__json *flat, const char *least, const char *most)
     return weft__json_int(weft__json_get(flat, least), &x) && weft__json_int(weft__json_get(flat, most), &y) && x > y;
 }
 
-/* 1 when no number lies between the bounds, as far as doubles tell. */
+/* 1 when no number lies between the bounds. */
 static int has_no_number(const weft__json *flat, int whole)
 {
-    double low = -INFINITY, high = INFINITY, x;
+    long double low = -INFINITY, high = INFINITY, x;
     int open = 0;
     for (int exclusive = 0; exclusive < 2; exclusive++) {
-        if (weft__json_double(weft__gram_schema_bound(flat, 1, exclusive), &x) && x >= low) {
+        if (weft__gram_schema_exactly(weft__gram_schema_bound(flat, 1, exclusive), &x) && x >= low) {
             open |= exclusive;
-            low = whole ? (exclusive && x == floor(x) ? x + 1 : ceil(x)) : x;
+            low = whole ? (exclusive && x == floorl(x) ? x + 1 : ceill(x)) : x;
         }
-        if (weft__json_double(weft__gram_schema_bound(flat, 0, exclusive), &x) && x <= high) {
+        if (weft__gram_schema_exactly(weft__gram_schema_bound(flat, 0, exclusive), &x) && x <= high) {
             open |= exclusive;
-            high = whole ? (exclusive && x == floor(x) ? x - 1 : floor(x)) : x;
+            high = whole ? (exclusive && x == floorl(x) ? x - 1 : floorl(x)) : x;
         }
     }
-    if (fabs(low) > 0x1p52 || fabs(high) > 0x1p52) return low > high && !whole;
+    if (fabsl(low) > 0x1p63L || fabsl(high) > 0x1p63L) return low > high && !whole; /* perhaps rounded */
     return low > high || (low == high && open && !whole);
 }
 
@@ -60,7 +60,7 @@ static int has_no_object(const weft__json *flat)
 {
     const weft__json *required = weft__json_get(flat, "required"), *properties = weft__json_get(flat, "properties");
     const int closed = weft__gram_schema_is_false(weft__json_get(flat, "additionalProperties")) &&
-                       !weft__json_get(flat, "patternProperties");
+                       !weft__json_size(weft__json_get(flat, "patternProperties"));
     for (size_t i = 0; i < weft__json_size(required); i++) {
         const char *name;
         size_t n;

@@ -42,15 +42,21 @@ static void add_held(weft__gram_schema *c, const weft__json *schema, const char 
 static int32_t all_held(weft__gram_schema *c, const held_list *h, const char *at, uint32_t low, uint32_t high,
                         uint32_t bound)
 {
-    weft__gram_part parts[MAX_HELD + 1];
+    weft__gram_part parts[MAX_HELD + 2];
     weft__gram_automaton *lengths = low ? weft__gram_schema_lengths(c, at, low, UINT32_MAX) : NULL;
     size_t n = 0;
     int32_t node = -1;
+    int lacks = 0;
     for (size_t i = 0; i < h->n && !weft__gram_schema_failed(c); i++) {
         const weft__gram_held *x = &h->items[i]; /* what is lacked, no reader is to match */
+        lacks |= x->lacked;
         parts[n++] = (weft__gram_part){
             weft__gram_schema_pattern(c, at, x->key, x->s, x->n, i ? UINT32_MAX : bound, x->lacked), x->lacked};
     }
+    /* Expressions match characters as they are spelled without need of an escape: what is lacked is so, too. */
+    if (lacks && !weft__gram_schema_failed(c))
+        parts[n++] =
+            (weft__gram_part){weft__gram_schema_pattern(c, at, h->items[0].key, "^[^]*$", 6, UINT32_MAX, 0), 0};
     for (size_t i = 0; i < n && high != UINT32_MAX && parts[i].language; i++)
         if (parts[i].language->n_states > HOPELESS / ((size_t)high + 1)) node = WEFT__GRAM_TOO_MANY;
     if (low) parts[n++] = (weft__gram_part){lengths, 0};
