@@ -218,6 +218,32 @@ static void what_attacks_ends(void **state)
            1);
 }
 
+/* n alternatives that name as many values each: how they are told apart is bounded, whatever their bytes allow. */
+static weft_status told_apart(int n)
+{
+    weft__strbuf text = {0};
+    weft__gram_automaton *a;
+    weft_error err = {0};
+    weft__strbuf_puts(&text, "{\"oneOf\":[");
+    for (int i = 0; i < n; i++) {
+        weft__strbuf_puts(&text, i ? ",{\"enum\":[" : "{\"enum\":[");
+        for (int k = 0; k < n; k++) weft__strbuf_printf(&text, "%s\"%d_%d\"", k ? "," : "", i, k);
+        weft__strbuf_puts(&text, "]}");
+    }
+    weft__strbuf_puts(&text, "]}");
+    weft_status st = compile(text.data, text.len, &a, &err);
+    if (!st) weft__gram_automaton_destroy(&a);
+    weft__strbuf_free(&text);
+    return st;
+}
+
+static void values_that_are_compared_are_counted(void **state)
+{
+    (void)state;
+    assert_int_equal(told_apart(40), WEFT_OK);
+    assert_int_equal(told_apart(250), WEFT_LIMIT);
+}
+
 static int build(void *arg)
 {
     const char *source = arg;
@@ -292,6 +318,7 @@ int main(void)
         cmocka_unit_test(white_space_is_bounded),
         cmocka_unit_test(what_is_lacked_has_one_spelling),
         cmocka_unit_test(what_attacks_ends),
+        cmocka_unit_test(values_that_are_compared_are_counted),
         cmocka_unit_test(refused_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, open_table, close_table);

@@ -10,9 +10,10 @@
 #include "text/grammar/build.h"
 #include "text/grammar/parts.h"
 #include "text/grammar/product.h"
+#include "text/grammar/regex_set.h"
 
 enum {
-    MAX_RANGES = 256,
+    MAX_RANGES = WEFT__GRAM_REGEX_RANGES,
     MAX_GROUPS = 24,
     MAX_PIECES = 1024,
     MAX_BRANCHES = 256,
@@ -21,6 +22,8 @@ enum {
     MAX_BOUNDED = 1 << 15, /* states, about, that what is bounded may take */
     BOUNDED_WORK = 1 << 18 /* on the language of what is repeated */
 };
+
+typedef weft__gram_regex_set regex_set;
 
 typedef struct regex_reader {
     weft__gram *g;
@@ -39,11 +42,6 @@ typedef struct regex_piece {
     uint32_t min, max; /* characters */
     uint32_t size;     /* states when written out, about */
 } regex_piece;
-
-typedef struct regex_set {
-    weft__gram_range r[MAX_RANGES];
-    size_t n;
-} regex_set;
 
 static int refuse(regex_reader *r, const char *why)
 {
@@ -96,13 +94,6 @@ static void put_complement(regex_reader *r, regex_set *x, regex_set *out)
     if (next <= 0x10FFFF) set_put(r, out, next, 0x10FFFF);
 }
 
-static int set_has(const regex_set *x, uint32_t c)
-{
-    for (size_t i = 0; i < x->n; i++)
-        if (c >= x->r[i].lo && c <= x->r[i].hi) return 1;
-    return 0;
-}
-
 /* \d \w \s and their complements; `wide`: with what any reader takes for one. */
 static void put_named(regex_reader *r, regex_set *out, char name, int wide)
 {
@@ -139,74 +130,11 @@ static void fold_case(regex_reader *r, regex_set *x)
         if (x->r[i].lo >= 0x80) refuse(r, "characters beyond ASCII where case does not matter");
 }
 
-/* What JSON escapes, of the set: \X, or \u00HH where there is no such letter. -1: nothing is. */
-static int32_t emit_escapes(regex_reader *r, const regex_set *x)
-{
-    static const char controls[] = "\b\t\n\f\r\"\\", letters[] = "btnfr\"\\";
-    weft__gram *g = r->g;
-    weft__gram_range named[7], digits[2][16];
-    size_t n_named = 0, n_digits[2] = {0}, n = 0;
-    int32_t items[3];
-    for (uint32_t c = 0; c <= '\\'; c = c == 0x1F ? '"' : c == '"' ? '\\' : c + 1) {
-        if (!set_has(x, c)) continue;
-        const char *at = c ? strchr(controls, (int)c) : NULL;
-        const uint32_t letter = (unsigned char)"0123456789abcdef"[c & 15];
-        if (at) named[n_named++] = (weft__gram_range){(unsigned char)letters[at - controls], 0};
-        else digits[c >> 4][n_digits[c >> 4]++] = (weft__gram_range){letter, letter};
-    }
-    for (size_t i = 0; i < n_named; i++) named[i].hi = named[i].lo;
-    if (n_named) items[n++] = weft__gram_class(g, named, n_named, 0);
-    for (size_t i = 0; i < 2; i++) {
-        if (!n_digits[i]) continue;
-        int32_t start = weft__gram_text(g, i ? "u001" : "u000", 4);
-        items[n++] = GRAM_SEQ(start, weft__gram_class(g, digits[i], n_digits[i], 0));
-    }
-    if (!n) return -1;
-    int32_t mark = GRAM_TEXT("\\");
-    return GRAM_SEQ(mark, weft__gram_alt(g, items, n));
-}
-
-/* One character of the set, as JSON spells it. */
-static int32_t emit_quoted(regex_reader *r, const regex_set *x)
-{
-    weft__gram *g = r->g;
-    weft__gram_range plain[2 * MAX_RANGES + 4];
-    size_t n = 0;
-    for (size_t i = 0; i < x->n; i++) {
-        static const weft__gram_range allowed[] = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0xD7FF}, {0xE000, 0x10FFFF}};
-        for (size_t k = 0; k < 4 && n < sizeof plain / sizeof *plain; k++) {
-            uint32_t lo = x->r[i].lo > allowed[k].lo ? x->r[i].lo : allowed[k].lo;
-            uint32_t hi = x->r[i].hi < allowed[k].hi ? x->r[i].hi : allowed[k].hi;
-            if (lo <= hi) plain[n++] = (weft__gram_range){lo, hi};
-        }
-    }
-    if (n == sizeof plain / sizeof *plain) return refuse(r, "a class of too many ranges") - 1;
-    int32_t escapes = emit_escapes(r, x);
-    if (!n && escapes < 0 && !broken(r)) return refuse(r, "a class that matches no character") - 1;
-    if (!n) return escapes;
-    int32_t node = weft__gram_class(g, plain, n, 0);
-    return escapes < 0 ? node : GRAM_ALT(node, escapes);
-}
-
-/* States of one character of the set, about. */
-static uint32_t size_of_set(const regex_reader *r, const regex_set *x)
-{
-    enum { BEYOND_ASCII = 12, ESCAPED = 12 };
-    uint32_t size = 1, beyond = 0, escaped = set_has(x, '"') || set_has(x, '\\');
-    for (size_t i = 0; i < x->n; i++) {
-        escaped |= x->r[i].lo < ' ';
-        beyond |= x->r[i].hi >= 0x80;
-    }
-    if (beyond) size += BEYOND_ASCII;
-    return escaped && r->flags & WEFT__GRAM_REGEX_QUOTED ? size + ESCAPED : size;
-}
-
 static int32_t emit_set(regex_reader *r, const regex_set *x)
 {
-    if (r->flags & WEFT__GRAM_REGEX_QUOTED) return emit_quoted(r, x);
-    for (size_t i = 0; i < x->n; i++)
-        if (x->r[i].lo < 0xD800 || x->r[i].hi >= 0xE000) return weft__gram_class(r->g, x->r, x->n, 0);
-    return refuse(r, "a class that matches no character") - 1;
+    const char *why = NULL;
+    const int32_t node = weft__gram_regex_set_emit(r->g, x, r->flags, &why);
+    return why ? refuse(r, why) - 1 : node;
 }
 
 /* ---- reading ---- */
@@ -387,7 +315,7 @@ static regex_piece read_atom(regex_reader *r)
         set_put(r, &x, cp, cp);
         if (r->flags & WEFT__GRAM_REGEX_ANY_CASE) fold_case(r, &x);
     }
-    return (regex_piece){broken(r) ? -1 : emit_set(r, &x), 1, 1, size_of_set(r, &x)};
+    return (regex_piece){broken(r) ? -1 : emit_set(r, &x), 1, 1, weft__gram_regex_set_size(r->flags, &x)};
 }
 
 static int read_times(regex_reader *r, uint32_t *out)
@@ -485,7 +413,7 @@ static regex_piece anything(regex_reader *r)
     weft__gram *g = r->g;
     const regex_set all = {{{0, 0x10FFFF}}, 1};
     int32_t one = any_char(r);
-    uint32_t most = r->room, size = times(size_of_set(r, &all), most == UINT32_MAX ? 1 : most);
+    uint32_t most = r->room, size = times(weft__gram_regex_set_size(r->flags, &all), most == UINT32_MAX ? 1 : most);
     return (regex_piece){GRAM_REPEAT(0, most, one), 0, most, size};
 }
 
@@ -493,7 +421,8 @@ static regex_piece anything(regex_reader *r)
 static regex_piece last_line_break(regex_reader *r)
 {
     const regex_set one = {{{'\n', '\n'}}, 1};
-    return (regex_piece){weft__gram_repeat(r->g, emit_set(r, &one), 0, 1), 0, 1, size_of_set(r, &one)};
+    return (regex_piece){weft__gram_repeat(r->g, emit_set(r, &one), 0, 1), 0, 1,
+                         weft__gram_regex_set_size(r->flags, &one)};
 }
 
 static int32_t put_piece(regex_piece *all, regex_piece x)

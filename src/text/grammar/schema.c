@@ -103,7 +103,12 @@ void weft__gram_schema_account(weft__gram_schema *c, const weft__json *schema, c
 
 int weft__gram_schema_step(weft__gram_schema *c, const char *at)
 {
-    if (c->budget->n_steps) c->budget->n_steps--;
+    return weft__gram_schema_steps(c, 1, at);
+}
+
+int weft__gram_schema_steps(weft__gram_schema *c, size_t n, const char *at)
+{
+    if (c->budget->n_steps >= n) c->budget->n_steps -= n;
     else weft__gram_schema_fail(c, WEFT_LIMIT, at, NULL, "its parts take too many steps to compare");
     return !weft__gram_schema_failed(c);
 }

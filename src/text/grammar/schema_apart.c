@@ -28,17 +28,19 @@ static int none_fits(weft__gram_schema *c, const weft__json *a, const weft__json
     return !weft__gram_schema_failed(c);
 }
 
-static int values_apart(const weft__json *a, const weft__json *b)
+static int values_apart(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at)
 {
     size_t n, m;
     const weft__json *x = named_values(a, &n), *y = named_values(b, &m);
     if (!x || !y || n > 256 || m > 256) return 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (!weft__gram_schema_steps(c, 1 + m / 8, at)) return 0;
         for (size_t k = 0; k < m; k++) {
             const weft__json *p = weft__json_get(a, "const") ? x : weft__json_at(x, i),
                              *q = weft__json_get(b, "const") ? y : weft__json_at(y, k);
             if (weft__gram_schema_same(p, q)) return 0;
         }
+    }
     return n && m;
 }
 
@@ -171,7 +173,7 @@ int weft__gram_schema_disjoint(weft__gram_schema *c, const weft__json *a, const 
     unsigned x = weft__gram_schema_types(c, a, at), y = weft__gram_schema_types(c, b, at);
     if (x & WEFT__GRAM_NUMBER_TYPE) x |= WEFT__GRAM_INTEGER_TYPE;
     if (y & WEFT__GRAM_NUMBER_TYPE) y |= WEFT__GRAM_INTEGER_TYPE;
-    if (!(x & y) || values_apart(a, b) || none_fits(c, a, b, at) || none_fits(c, b, a, at)) return 1;
+    if (!(x & y) || values_apart(c, a, b, at) || none_fits(c, a, b, at) || none_fits(c, b, a, at)) return 1;
     if (part_apart(c, a, b, at, depth) || part_apart(c, b, a, at, depth)) return 1;
     if (!(x & y & ~(unsigned)(WEFT__GRAM_NUMBER_TYPE | WEFT__GRAM_INTEGER_TYPE)))
         return is_below(a, b) || is_below(b, a);

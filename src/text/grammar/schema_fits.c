@@ -233,6 +233,7 @@ static int is_named(fitting *f, const weft__json *schema, const weft__json *v)
     const weft__json *one = weft__json_get(schema, "const"), *list = weft__json_get(schema, "enum");
     int listed = !list || f->named;
     f->named = 0;
+    if (!listed && !weft__gram_schema_steps(f->c, weft__json_size(list) / 8, f->at)) return 0;
     for (size_t i = 0; i < weft__json_size(list) && !listed; i++)
         listed = weft__gram_schema_same(weft__json_at(list, i), v);
     return listed && (!one || weft__gram_schema_same(one, v));

@@ -96,6 +96,7 @@ const char *weft__gram_schema_type_name(unsigned bit);
 void weft__gram_schema_account(weft__gram_schema *c, const weft__json *schema, const char *at);
 /* Counts a step of comparing. 0 after a failure: there were too many. */
 int weft__gram_schema_step(weft__gram_schema *c, const char *at);
+int weft__gram_schema_steps(weft__gram_schema *c, size_t n, const char *at);
 /* Keeps a schema that was put together as long as c lives; takes it. NULL after a failure. */
 const weft__json *weft__gram_schema_keep(weft__gram_schema *c, weft__json *schema);
 int weft__gram_schema_is_nullable(const weft__json *schema);
