@@ -237,11 +237,30 @@ static weft_status told_apart(int n)
     return st;
 }
 
+/* n values, of which n_lacked are not to be, each by a `not` of its own. */
+static weft_status listed_but_for(int n, int n_lacked)
+{
+    weft__strbuf text = {0};
+    weft__gram_automaton *a;
+    weft_error err = {0};
+    weft__strbuf_puts(&text, "{\"enum\":[");
+    for (int i = 0; i < n; i++) weft__strbuf_printf(&text, "%s\"e%d\"", i ? "," : "", i);
+    weft__strbuf_puts(&text, "],\"allOf\":[");
+    for (int i = 0; i < n_lacked; i++) weft__strbuf_printf(&text, "%s{\"not\":{\"const\":\"e%d\"}}", i ? "," : "", i);
+    weft__strbuf_puts(&text, "]}");
+    weft_status st = compile(text.data, text.len, &a, &err);
+    if (!st) weft__gram_automaton_destroy(&a);
+    weft__strbuf_free(&text);
+    return st;
+}
+
 static void values_that_are_compared_are_counted(void **state)
 {
     (void)state;
     assert_int_equal(told_apart(40), WEFT_OK);
     assert_int_equal(told_apart(250), WEFT_LIMIT);
+    assert_int_equal(listed_but_for(1000, 8), WEFT_OK);
+    assert_int_equal(listed_but_for(10000, 40), WEFT_LIMIT);
 }
 
 static int build(void *arg)

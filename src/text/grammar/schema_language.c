@@ -187,11 +187,12 @@ int weft__gram_schema_matches(weft__gram_schema *c, const char *at, const char *
                               const char *s, size_t n, int wide)
 {
     weft__strbuf text = {0};
-    enum { MAX_LOOKED = 8 };
+    enum { MAX_LOOKED = 8, STEPS = 8 /* that it counts as: its parts are looked up, and kept */ };
     weft__gram_held held[MAX_LOOKED];
     const char *expression;
     size_t length;
     int has = 1;
+    if (!weft__gram_schema_steps(c, STEPS, at)) return 0;
     if (!weft__gram_schema_expression(c, at, key, pattern, &expression, &length)) return !weft__gram_schema_failed(c);
     const size_t count = weft__gram_schema_lookaheads(c, expression, length, held, MAX_LOOKED);
     weft__json_write_string(&text, s, n);
