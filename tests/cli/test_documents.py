@@ -65,7 +65,8 @@ class Documents(unittest.TestCase):
             ("product.h", "WEFT__GRAM_MAX_PRODUCT WEFT__GRAM_ALL_PRODUCTS"), ("schema.c", "MAX_CONTENT"), ("schema_merge.c", "MAX_FOLLOWED"),
             ("schema_array.c", "MAX_PREFIX"), ("product.h", "WEFT__GRAM_MAX_PATTERNS"), ("schema_string.c", "MAX_HELD"),
             ("schema_count.c", "MAX_COUNTED_MEMBERS"), ("schema_object.h", "WEFT__GRAM_SCHEMA_MAX_ANY"),
-            ("regex.c", "MAX_GROUPS MAX_PIECES MAX_BRANCHES MAX_RANGES MAX_NAMED"), ("tables.c", "TABLE_BYTES"))
+            ("regex.c", "MAX_GROUPS MAX_PIECES MAX_BRANCHES"), ("regex_set.h", "WEFT__GRAM_REGEX_RANGES"), ("regex.c", "MAX_NAMED"),
+            ("tables.c", "TABLE_BYTES"))
             for name in names.split()]
         values = []
         for path, name in where:
