@@ -469,8 +469,8 @@ weft_status weft__batcher_draft_ask(weft_engine *e, const weft_request_params *p
 void weft__batcher_draft_begin(batcher_request *r);
 /* Adds rows of drafts to a plan, for the requests that decode. */
 void weft__batcher_draft(weft_engine *e, const weft__sched_plan *plan);
-/* What became of r->draft.now. */
-void weft__batcher_drafted(batcher_request *r);
+/* What became of r->draft.now, of which the first n_tried tokens were held against the sampler's. */
+void weft__batcher_drafted(batcher_request *r, int32_t n_tried);
 /* A request has ended: its answer becomes what others of its tenant are drafted from. */
 void weft__batcher_draft_end(batcher_request *r);
 void weft__batcher_draft_clear(batcher_request *r);

@@ -400,18 +400,19 @@ void weft__batcher_draft(weft_engine *e, const weft__sched_plan *plan)
     if (n_asks) propose_by_model(e, plan, n_decode, n_asks);
 }
 
-void weft__batcher_drafted(batcher_request *r)
+void weft__batcher_drafted(batcher_request *r, int32_t n_tried)
 {
     const weft__draft *d = &r->draft.now;
     weft_draft_stats *s = &r->engine->step.drafts[d->kind];
+    if (n_tried < 1) return;
     s->n_drafts++;
-    s->n_tokens += (uint64_t)d->n;
+    s->n_tokens += (uint64_t)n_tried;
     s->n_accepted += (uint64_t)r->draft.n_right;
-    for (int32_t k = 0; k < d->n; k++) {
+    for (int32_t k = 0; k < n_tried; k++) {
         s->tokens_at[k]++;
         s->accepted_at[k] += k < r->draft.n_right;
     }
-    r->draft.tried[d->kind] += d->n;
+    r->draft.tried[d->kind] += n_tried;
     r->draft.right[d->kind] += r->draft.n_right;
-    weft__draft_learn(&r->draft.trust, d, d->n, r->draft.n_right);
+    weft__draft_learn(&r->draft.trust, d, n_tried, r->draft.n_right);
 }

@@ -114,7 +114,8 @@ static void use_part(weft_engine *e, batcher_part *part)
 }
 
 /* The rows of a draft, as far as its tokens are those that the request's sampler has picked; what is not stays beyond
- * the sequence's end, and pages that hold nothing else go. */
+ * the sequence's end, and pages that hold nothing else go. Tokens whose turn did not come for want of time were neither
+ * right nor wrong. */
 static void use_draft(weft_engine *e, const batcher_part *part)
 {
     batcher_request *r = part->r;
@@ -122,15 +123,16 @@ static void use_draft(weft_engine *e, const batcher_part *part)
     const size_t n_vocab = (size_t)e->model->hp.n_vocab;
     float *logits = e->logits + (size_t)(part->wanted + part->n_wanted - part->n_draft) * n_vocab;
     int32_t n = 0;
+    int waits = !part->known;
     weft__batcher_stage(r, BATCHER_SAMPLING, weft__clock_ns());
-    while (part->known && !r->ended && n < part->n_draft && r->tokens[r->n_known - 1] == d->token[n] &&
-           weft__batcher_has_time(r)) {
+    while (!waits && !r->ended && n < part->n_draft && r->tokens[r->n_known - 1] == d->token[n]) {
+        if ((waits = !weft__batcher_has_time(r))) break;
         weft__batcher_sample(r, logits + (size_t)n * n_vocab, n + 1 < part->n_draft ? d->token[n + 1] : -1);
         n++;
     }
     weft__kv_seq_advance(r->seq, n);
     weft__kv_seq_trim(r->seq, weft__kv_seq_length(r->seq));
-    weft__batcher_drafted(r);
+    weft__batcher_drafted(r, waits ? r->draft.n_right : d->n);
     pthread_mutex_lock(&e->lock);
     weft__sched_drafted(e->sched, r->sched_id, n);
     pthread_mutex_unlock(&e->lock);
