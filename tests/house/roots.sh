@@ -11,7 +11,7 @@ skip() { echo "$name: skipped: $*"; exit 77; }
 
 . scripts/debian_mirror.sh
 [ "$(id -u)" = 0 ] || skip "needs root (a folder becomes a system of its own)"
-command -v debootstrap >/dev/null || skip "no debootstrap (apt-get install debootstrap)"
+command -v debootstrap >/dev/null || skip "no debootstrap (scripts/setup deploy)"
 from=$(debian_mirror)
 [ -n "$from" ] || skip "no source of apt in /etc/apt has Debian's archive"
 
