@@ -283,14 +283,14 @@ static weft_status read_tenant(weft__teach_store *t, const char *tenant, int loo
     return st;
 }
 
-/* One that fails keeps no other from being read, but where so much waits to be learned that there is no room. */
+/* One that fails, or of whom as much waits as may, keeps no other from being read. WEFT_BUSY, where there is one. */
 static weft_status read_named(weft__teach_store *t, const weft__teach_names *names, int looks_only, weft_error *err)
 {
     weft_status first = WEFT_OK;
-    for (size_t i = 0; i < names->n && first != WEFT_BUSY; i++) {
+    for (size_t i = 0; i < names->n; i++) {
         weft_error why = {0};
         const weft_status st = read_tenant(t, names->name[i], looks_only, &why);
-        if (st && (!first || st == WEFT_BUSY)) first = weft_fail(err, st, "%s", why.message);
+        if (st && (!first || (st == WEFT_BUSY && first != WEFT_BUSY))) first = weft_fail(err, st, "%s", why.message);
     }
     return first;
 }

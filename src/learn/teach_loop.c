@@ -79,20 +79,24 @@ static int learns(const weft__teach_job *j)
 }
 
 /* With the lock. NULL: no memory. */
-static weft__teach_tenant *tenant_of(weft__teach_loop *l, const weft__teach_job *j)
+static weft__teach_tenant *tenant_of(weft__teach_loop *l, const char *tenant, const char *name)
 {
     for (size_t i = 0; i < l->n_tenants; i++)
-        if (!strcmp(l->tenant[i]->tenant, j->tenant) && !strcmp(l->tenant[i]->name, j->name)) return l->tenant[i];
+        if (!strcmp(l->tenant[i]->tenant, tenant) && !strcmp(l->tenant[i]->name, name)) return l->tenant[i];
     if (!weft__grow(&l->tenant, &l->tenants_room, l->n_tenants + 1, sizeof *l->tenant)) return NULL;
     weft__teach_tenant *t = weft__alloc_zero(1, sizeof *t);
     if (!t) return NULL;
-    snprintf(t->tenant, sizeof t->tenant, "%s", j->tenant);
-    snprintf(t->name, sizeof t->name, "%s", j->name);
+    snprintf(t->tenant, sizeof t->tenant, "%s", tenant);
+    snprintf(t->name, sizeof t->name, "%s", name);
     return l->tenant[l->n_tenants++] = t;
 }
 
 static void tenant_drop(weft__teach_tenant *t)
 {
+    for (weft__teach_job *j = t->queue.first, *next; j; j = next) {
+        next = j->next;
+        job_free(j);
+    }
     weft__teach_tenant_free(t);
     weft__free(t);
 }
@@ -107,23 +111,43 @@ static void failed(weft__teach_loop *l, const weft_error *err)
     pthread_mutex_unlock(&l->lock);
 }
 
+/* With the lock: whose turn it is, of those for whom something waits; NULL: of nobody. Who waited longest for something
+ * to be learned comes first, so that one with many corrections keeps nobody from theirs. */
+static weft__teach_tenant *next_tenant(const weft__teach_loop *l)
+{
+    weft__teach_tenant *next = NULL;
+    for (size_t i = 0; i < l->n_tenants; i++)
+        if (l->tenant[i]->queue.first && (!next || l->tenant[i]->turn < next->turn)) next = l->tenant[i];
+    return next;
+}
+
+/* With the lock. */
+static weft__teach_job *take_job(weft__teach_loop *l, weft__teach_tenant *t)
+{
+    weft__teach_job *j = t->queue.first;
+    t->queue.first = j->next;
+    if (!j->next) t->queue.last = NULL;
+    if (learns(j)) t->turn = ++l->n_turns;
+    return j;
+}
+
 static void *loop_run(void *arg)
 {
     weft__teach_loop *l = arg;
+    weft__teach_tenant *t;
     pthread_mutex_lock(&l->lock);
     for (;;) {
-        while (!l->ends && !l->first) pthread_cond_wait(&l->changed, &l->lock);
+        while (!l->ends && !(t = next_tenant(l))) pthread_cond_wait(&l->changed, &l->lock);
         if (l->ends) break;
-        weft__teach_job *j = l->now = l->first;
-        l->first = j->next;
-        if (!l->first) l->last = NULL;
-        weft__teach_tenant *t = tenant_of(l, j);
+        weft__teach_job *j = take_job(l, t);
+        l->now = t;
         pthread_mutex_unlock(&l->lock);
         weft_error err = {0};
-        if (t ? weft__teach_work(l, t, j, &err) : weft__teach_no_memory(&err)) failed(l, &err);
+        if (weft__teach_work(l, t, j, &err)) failed(l, &err);
         pthread_mutex_lock(&l->lock);
         l->n_waiting--;
         l->n_asked -= learns(j);
+        t->queue.n_asked -= learns(j);
         l->now = NULL;
         l->gives_up = 0;
         job_free(j);
@@ -151,14 +175,6 @@ weft_status weft__teach_loop_new(const weft__teach_loop_params *params, weft__te
     return st;
 }
 
-static void drop_jobs(weft__teach_job *j)
-{
-    for (weft__teach_job *next; j; j = next) {
-        next = j->next;
-        job_free(j);
-    }
-}
-
 void weft__teach_loop_free(weft__teach_loop **pl)
 {
     weft__teach_loop *l = pl ? *pl : NULL;
@@ -168,7 +184,6 @@ void weft__teach_loop_free(weft__teach_loop **pl)
     pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->lock);
     if (l->has_thread) pthread_join(l->thread, NULL);
-    drop_jobs(l->first);
     for (size_t i = 0; i < l->n_tenants; i++) tenant_drop(l->tenant[i]);
     weft__free(l->tenant);
     weft__versions_destroy(&l->versions);
@@ -178,31 +193,24 @@ void weft__teach_loop_free(weft__teach_loop **pl)
     *pl = NULL;
 }
 
-/* With the lock: takes a tenant's jobs out of the queue, as a list. */
-static weft__teach_job *take_jobs(weft__teach_loop *l, const char *tenant)
+/* With the lock: what waits for it is not wanted any more. What is in work stays counted. */
+static void drop_queue(weft__teach_loop *l, weft__teach_tenant *t)
 {
-    weft__teach_job *taken = NULL, **at = &l->first;
-    l->last = NULL;
-    while (*at) {
-        weft__teach_job *j = *at;
-        if (strcmp(j->tenant, tenant)) {
-            l->last = j;
-            at = &j->next;
-            continue;
-        }
-        *at = j->next;
-        j->next = taken;
-        taken = j;
+    for (weft__teach_job *j = t->queue.first, *next; j; j = next) {
+        next = j->next;
         l->n_waiting--;
         l->n_asked -= learns(j);
+        t->queue.n_asked -= learns(j);
+        job_free(j);
     }
-    return taken;
+    t->queue.first = t->queue.last = NULL;
 }
 
 void weft__teach_loop_forget(weft__teach_loop *l, const char *tenant)
 {
     pthread_mutex_lock(&l->lock);
-    weft__teach_job *jobs = take_jobs(l, tenant);
+    for (size_t i = 0; i < l->n_tenants; i++)
+        if (!strcmp(l->tenant[i]->tenant, tenant)) drop_queue(l, l->tenant[i]);
     while (l->now && !strcmp(l->now->tenant, tenant)) {
         l->gives_up = 1;
         pthread_cond_broadcast(&l->changed);
@@ -213,16 +221,37 @@ void weft__teach_loop_forget(weft__teach_loop *l, const char *tenant)
             i++;
             continue;
         }
+        drop_queue(l, l->tenant[i]); /* what came meanwhile */
         tenant_drop(l->tenant[i]);
         l->tenant[i] = l->tenant[--l->n_tenants];
     }
     pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->lock);
-    drop_jobs(jobs);
     weft__versions_forget(l->versions, tenant);
 }
 
 /* ---- what comes in ---- */
+
+/* With the lock. */
+static weft_status add_job(weft__teach_loop *l, weft__teach_job *j, const char *tenant, const char *name,
+                           weft_error *err)
+{
+    weft__teach_tenant *t = tenant_of(l, tenant, name);
+    if (!t) return weft__teach_no_memory(err);
+    if (learns(j) && t->queue.n_asked >= WEFT__TEACH_WAITING_OF_ONE)
+        return weft_fail(err, WEFT_BUSY, "%d of your corrections wait to be learned; try again later",
+                         WEFT__TEACH_WAITING_OF_ONE);
+    if (learns(j) && l->n_asked >= WEFT__TEACH_WAITING)
+        return weft_fail(err, WEFT_BUSY, "%d corrections wait to be learned; try again later", WEFT__TEACH_WAITING);
+    if (t->queue.last) t->queue.last->next = j;
+    else t->queue.first = j;
+    t->queue.last = j;
+    l->n_waiting++;
+    l->n_asked += learns(j);
+    t->queue.n_asked += learns(j);
+    pthread_cond_broadcast(&l->changed);
+    return WEFT_OK;
+}
 
 /* Takes *event in any case. */
 static weft_status enqueue(weft__teach_loop *l, enum weft__teach_what what, const char *tenant, const char *name,
@@ -235,22 +264,11 @@ static weft_status enqueue(weft__teach_loop *l, enum weft__teach_what what, cons
     }
     j->what = what;
     j->event = *event;
-    snprintf(j->tenant, sizeof j->tenant, "%s", tenant);
-    snprintf(j->name, sizeof j->name, "%s", name);
     pthread_mutex_lock(&l->lock);
-    const int full = learns(j) && l->n_asked >= WEFT__TEACH_WAITING;
-    if (!full) {
-        if (l->last) l->last->next = j;
-        else l->first = j;
-        l->last = j;
-        l->n_waiting++;
-        l->n_asked += learns(j);
-        pthread_cond_broadcast(&l->changed);
-    }
+    const weft_status st = add_job(l, j, tenant, name, err);
     pthread_mutex_unlock(&l->lock);
-    if (!full) return WEFT_OK;
-    job_free(j);
-    return weft_fail(err, WEFT_BUSY, "%d corrections wait to be learned; try again later", WEFT__TEACH_WAITING);
+    if (st) job_free(j);
+    return st;
 }
 
 static weft_status put_event(weft__teach_loop *l, enum weft__teach_what what, const char *tenant, const char *name,
@@ -289,8 +307,9 @@ weft_status weft__teach_loop_consolidate(weft__teach_loop *l, const char *tenant
     weft__teach_own none = {0};
     int waits = 0; /* one with nothing to learn after it: this one would find the same */
     pthread_mutex_lock(&l->lock);
-    for (const weft__teach_job *j = l->first; j; j = j->next)
-        if (learns(j) && !strcmp(j->tenant, tenant)) waits = j->what == WEFT__TEACH_CONSOLIDATE;
+    const weft__teach_tenant *t = tenant_of(l, tenant, name);
+    for (const weft__teach_job *j = t ? t->queue.first : NULL; j; j = j->next)
+        if (learns(j)) waits = j->what == WEFT__TEACH_CONSOLIDATE;
     pthread_mutex_unlock(&l->lock);
     if (waits) return WEFT_OK;
     return enqueue(l, WEFT__TEACH_CONSOLIDATE, tenant, name, &none, err);
@@ -320,8 +339,8 @@ int32_t weft__teach_loop_waiting(weft__teach_loop *l, const char *tenant)
 {
     int32_t n = 0;
     pthread_mutex_lock(&l->lock);
-    if (l->now) n += learns(l->now) && !strcmp(l->now->tenant, tenant);
-    for (const weft__teach_job *j = l->first; j; j = j->next) n += learns(j) && !strcmp(j->tenant, tenant);
+    for (size_t i = 0; i < l->n_tenants; i++)
+        if (!strcmp(l->tenant[i]->tenant, tenant)) n += l->tenant[i]->queue.n_asked;
     pthread_mutex_unlock(&l->lock);
     return n;
 }

@@ -2,11 +2,12 @@
 /* teach_loop.h: learning beside serving: corrections that come in become versions of their tenant's adapter, one after
  * the other, and what the gate lets pass is published.
  *
- * One thread learns, of low precedence (base/background.h), in the order in which corrections came; while requests run
- * it takes a share of its time, or none. What it learns from is a tenant's own alone: its corrections, those that its
- * current version learned before (replayed), and answers of its own that nobody objected to (neighbours). Invariant:
- * the versions of a tenant are a function of the base, the options and what was put in for it, in that order, and of
- * what was rolled back while nothing waited: the same again gives the same contents, whatever others did meanwhile.
+ * One thread learns, of low precedence (base/background.h): a tenant's corrections in the order in which they came, and
+ * of tenants the one next for whom it learned longest ago; while requests run it takes a share of its time, or none.
+ * What it learns from is a tenant's own alone: its corrections, those that its current version learned before
+ * (replayed), and answers of its own that nobody objected to (neighbours). Invariant: the versions of a tenant are a
+ * function of the base, the options and what was put in for it, in that order, and of what was rolled back while
+ * nothing waited: the same again gives the same contents, whatever others did meanwhile.
  * Requests go on with the version that they began with: publishing adds a name, and moves what the lineage's name
  * stands for (version.h). Thread safety: all functions from any thread; hooks are called by the loop's thread, but
  * `busy`, by any. */
@@ -48,8 +49,8 @@ weft_status weft__teach_loop_new(const weft__teach_loop_params *params, weft__te
 void weft__teach_loop_free(weft__teach_loop **loop);
 
 /* A correction of the tenant's, `event` its number: copied, and learned when its turn comes. WEFT_ARGUMENT (an answer
- * that says nothing), WEFT_BUSY: more wait than WEFT__TEACH_WAITING; WEFT_NO_MEMORY. */
-enum { WEFT__TEACH_WAITING = 1024 };
+ * that says nothing), WEFT_BUSY: as many wait as may, of the tenant or of all; WEFT_NO_MEMORY. */
+enum { WEFT__TEACH_WAITING = 1024, WEFT__TEACH_WAITING_OF_ONE = 64 };
 weft_status weft__teach_loop_put(weft__teach_loop *loop, const char *tenant, const char *name, int64_t event,
                                  const weft__teach_event *e, weft_error *err);
 /* An answer of the tenant's that is to stay as it is, in its turn too: the newest count. */

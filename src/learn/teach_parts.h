@@ -26,15 +26,22 @@ typedef struct weft__teach_own {
 
 typedef struct weft__teach_job {
     enum weft__teach_what what;
-    char tenant[WEFT__VERSION_TENANT], name[WEFT__VERSION_NAME];
     weft__teach_own event; /* of KEEP: the one text */
     struct weft__teach_job *next;
 } weft__teach_job;
 
-/* What is known of a tenant's lineage. */
+/* In the order in which they came. */
+typedef struct weft__teach_queue {
+    weft__teach_job *first, *last;
+    int32_t n_asked; /* that learn, with the one in work */
+} weft__teach_queue;
+
+/* What is known of a tenant's lineage, and what waits for it. */
 typedef struct weft__teach_tenant {
     char tenant[WEFT__VERSION_TENANT], name[WEFT__VERSION_NAME];
-    weft__teach_own *event; /* [n] those that were learned */
+    weft__teach_queue queue; /* with the loop's lock, as turn */
+    uint64_t turn;           /* when something was learned for it last; 0: never */
+    weft__teach_own *event;  /* [n] those that were learned */
     size_t n, room;
     weft__teach_texts kept; /* the newest last */
 } weft__teach_tenant;
@@ -45,10 +52,11 @@ struct weft__teach_loop {
     pthread_t thread;
     int has_thread;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* with lock */
-    weft__teach_job *first, *last, *now;
+    pthread_cond_t changed;     /* with lock */
+    weft__teach_tenant *now;    /* for whom something is in work */
     int32_t n_waiting, n_asked; /* jobs, with the one in work; those of them that learn */
-    int ends, gives_up;         /* gives_up: what is in work is not wanted any more */
+    uint64_t n_turns;
+    int ends, gives_up; /* gives_up: what is in work is not wanted any more */
     weft__teach_loop_stats stats;
     weft__teach_tenant **tenant; /* [n_tenants]; what they point to is the thread's while it works for them */
     size_t n_tenants, tenants_room;

@@ -321,10 +321,43 @@ static void answers_that_stay_fill_no_queue(void **state)
     add_text(&t, 1, 3);
     const weft__teach_event e = {.correction = t.text[0]};
     for (int i = 0; i < 2 * WEFT__TEACH_WAITING; i++) keep(&r, "ann", 50 + (uint64_t)i);
-    for (int i = 1; i <= WEFT__TEACH_WAITING; i++)
+    for (int i = 1; i <= WEFT__TEACH_WAITING_OF_ONE; i++)
         assert_int_equal(weft__teach_loop_put(r.loop, "ann", "mine", i, &e, NULL), WEFT_OK);
     assert_int_equal(weft__teach_loop_put(r.loop, "ann", "mine", 9999, &e, NULL), WEFT_BUSY);
+    for (int i = WEFT__TEACH_WAITING_OF_ONE; i < WEFT__TEACH_WAITING; i++) { /* nor does she take the others' */
+        char tenant[16];
+        snprintf(tenant, sizeof tenant, "t%d", i / WEFT__TEACH_WAITING_OF_ONE);
+        assert_int_equal(weft__teach_loop_put(r.loop, tenant, "mine", i, &e, NULL), WEFT_OK);
+    }
+    assert_int_equal(weft__teach_loop_put(r.loop, "bob", "mine", 9999, &e, NULL), WEFT_BUSY);
+    weft__teach_loop_forget(r.loop, "t1");
+    assert_int_equal(weft__teach_loop_waiting(r.loop, "t1"), 0);
+    assert_int_equal(weft__teach_loop_put(r.loop, "bob", "mine", 9999, &e, NULL), WEFT_OK);
     weft__teach_texts_free(&t);
+    room_close(&r);
+    lesson_close(&l);
+}
+
+/* Who has much to be learned keeps nobody from theirs. */
+static void each_tenant_has_its_turn(void **state)
+{
+    static const char *const order[] = {"ann", "bob", "ann", "ann"};
+    (void)state;
+    lesson l;
+    room r;
+    lesson_open(&l);
+    room_open(&r, &l, 0);
+    atomic_store(&r.s.busy, 1);
+    for (int i = 1; i <= 3; i++) put(&r, "ann", (uint64_t)i, i);
+    keep(&r, "eve", 50);
+    put(&r, "bob", 4, 4);
+    assert_int_equal(weft__teach_loop_waiting(r.loop, "ann"), 3);
+    assert_int_equal(weft__teach_loop_waiting(r.loop, "bob"), 1);
+    atomic_store(&r.s.busy, 0);
+    weft__teach_loop_wait(r.loop);
+    assert_int_equal(r.s.n, 4);
+    for (int i = 0; i < 4; i++) assert_string_equal(r.s.row[i].tenant, order[i]);
+    assert_int_equal(weft__teach_loop_waiting(r.loop, "ann"), 0);
     room_close(&r);
     lesson_close(&l);
 }
@@ -339,6 +372,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_log_gives_the_same_contents),
+        cmocka_unit_test(each_tenant_has_its_turn),
         cmocka_unit_test(going_back_goes_on_from_there),
         cmocka_unit_test(what_is_refused_changes_nothing),
         cmocka_unit_test(without_a_share_it_waits_for_an_idle_moment),

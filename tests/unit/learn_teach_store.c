@@ -2,6 +2,7 @@
 /* learn_teach_store.c: what a server keeps becomes versions (learn/teach_store.h): of the tenant's own corrections
  * alone, known again by the next process, and never another's. */
 #include <ftw.h>
+#include <stdatomic.h>
 
 #include "learn_lesson.h"
 
@@ -13,6 +14,7 @@
 typedef struct told {
     char name[16][WEFT__VERSION_FULL_NAME];
     int n;
+    atomic_int busy, n_asked; /* n_asked: whether it is */
 } told;
 
 static weft_status publish(void *arg, const char *tenant, const char *full_name, const char *file, weft_error *err)
@@ -23,6 +25,12 @@ static weft_status publish(void *arg, const char *tenant, const char *full_name,
     assert_int_equal(access(file, F_OK), 0);
     snprintf(s->name[s->n++], WEFT__VERSION_FULL_NAME, "%s", full_name);
     return WEFT_OK;
+}
+
+static int busy(void *arg)
+{
+    atomic_fetch_add(&((told *)arg)->n_asked, 1);
+    return atomic_load(&((told *)arg)->busy);
 }
 
 static const char OWN[] = "0123456789abcdef0123456789abcdef";
@@ -54,6 +62,8 @@ static void room_begin(room *r, const lesson *l)
     p.loop.n_probe = N_PROBE;
     p.loop.hooks.arg = &r->told;
     p.loop.hooks.publish = publish;
+    p.loop.hooks.busy = busy;
+    p.loop.share = 0;
     p.base = OWN;
     if (weft__learn_open(&o, &r->store, &err) || weft__teach_store_new(r->store, &p, &r->t, &err))
         fail_msg("%s", err.message);
@@ -292,6 +302,37 @@ static void forgetting_takes_what_was_learned(void **state)
     lesson_close(&l);
 }
 
+/* So many corrections of one tenant that not all of them may wait keep nobody else's from being read. */
+static void who_has_many_waits_alone(void **state)
+{
+    (void)state;
+    lesson l;
+    room r = {0};
+    char id[16];
+    lesson_open(&l);
+    snprintf(r.folder, sizeof r.folder, "/tmp/weft-XXXXXX");
+    assert_non_null(mkdtemp(r.folder));
+    atomic_store(&r.told.busy, 1);
+    room_begin(&r, &l);
+    for (int i = 0; i < WEFT__TEACH_WAITING_OF_ONE + 4; i++) {
+        snprintf(id, sizeof id, "a%d", i);
+        answer(&r, "ann", id, (uint64_t)i);
+        tell(&r, "ann", id, WEFT__LEARN_CORRECTION, RIGHT);
+    }
+    while (weft__teach_store_waiting(r.t, "ann") < WEFT__TEACH_WAITING_OF_ONE)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    answer(&r, "bob", "b1", 3);
+    tell(&r, "bob", "b1", WEFT__LEARN_EDIT, OTHER);
+    const int asked = atomic_load(&r.told.n_asked); /* by the thread that learns, again and again while it waits */
+    while (!weft__teach_store_waiting(r.t, "bob") && atomic_load(&r.told.n_asked) - asked < 4000)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    assert_int_equal(weft__teach_store_waiting(r.t, "bob"), 1);
+    assert_int_equal(weft__teach_store_waiting(r.t, "ann"), WEFT__TEACH_WAITING_OF_ONE);
+    room_end(&r);
+    room_remove(&r);
+    lesson_close(&l);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -300,8 +341,8 @@ static int begin(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_kept_becomes_versions),
-                                       cmocka_unit_test(other_models_teach_nothing),
-                                       cmocka_unit_test(forgetting_takes_what_was_learned)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_kept_becomes_versions), cmocka_unit_test(other_models_teach_nothing),
+        cmocka_unit_test(who_has_many_waits_alone), cmocka_unit_test(forgetting_takes_what_was_learned)};
     return cmocka_run_group_tests(tests, begin, remove_folder);
 }
