@@ -326,12 +326,39 @@ weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, c
     return st;
 }
 
+typedef struct rows_since {
+    int64_t ms;
+    int32_t n;
+} rows_since;
+
+static int count_back(void *arg, const weft__learn_version *v)
+{
+    rows_since *s = arg;
+    weft__version_what what;
+    s->n += v->time_ms > s->ms && weft__version_what_of(v->what, &what) && what == WEFT__VERSION_ROLLED_BACK;
+    return 0;
+}
+
+/* Each is a row and an entry of the witness log, for ever. */
+static weft_status check_rate(weft__teach_store *t, const char *tenant, const char *name, weft_error *err)
+{
+    rows_since since = {.ms = weft__clock_unix_ms() - 3600 * 1000};
+    weft_status st = weft__learn_versions(t->store, tenant, name, count_back, &since, err);
+    if (st || since.n < WEFT__TEACH_ROLL_BACKS) return st;
+    return weft_fail(err, WEFT_BUSY,
+                     "you have gone back %d times within an hour, the most that one may; to compare versions, ask for "
+                     "each by its number",
+                     since.n);
+}
+
 weft_status weft__teach_store_roll_back(weft__teach_store *t, const char *tenant, int64_t to, int64_t *now,
                                         weft_error *err)
 {
     char name[NAME];
     name_of(t, tenant, name);
     if (!*name) return weft_fail(err, WEFT_NOT_FOUND, "nothing was learned of you yet");
+    weft_status st = t->own.looks_only ? WEFT_OK : check_rate(t, tenant, name, err);
+    if (st) return st;
     return weft__versions_roll_back(weft__teach_loop_versions(t->loop), tenant, name, to, now, err);
 }
 

@@ -47,7 +47,9 @@ void weft__teach_store_free(weft__teach_store **t);
 int weft__teach_store_current(weft__teach_store *t, const char *tenant, char *out);
 /* Is it a version of this tenant that was published? Of names that are no learned version: -1. */
 int weft__teach_store_may(weft__teach_store *t, const char *tenant, const char *full_name);
-/* As weft__versions_roll_back, of the tenant's lineage. */
+/* As weft__versions_roll_back, of the tenant's lineage. WEFT_BUSY: so often within an hour, where the store is not only
+ * looked at. */
+enum { WEFT__TEACH_ROLL_BACKS = 60 };
 weft_status weft__teach_store_roll_back(weft__teach_store *t, const char *tenant, int64_t to, int64_t *now,
                                         weft_error *err);
 /* The name of a tenant's lineage, "learned-3", into out [WEFT__VERSION_NAME]; 0: nothing was read of it yet. */

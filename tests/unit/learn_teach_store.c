@@ -170,6 +170,19 @@ static int has_its_figures(void *arg, const weft__learn_version *v)
     return 0;
 }
 
+/* To and fro, but not for ever. */
+static void going_back_has_a_bound(room *r)
+{
+    int64_t now;
+    weft_error err = {0};
+    int n = 2; /* the next process's, and one without a server */
+    for (; n < WEFT__TEACH_ROLL_BACKS; n++)
+        assert_int_equal(weft__teach_store_roll_back(r->t, "ann", n % 2 ? 2 : 1, &now, &err), WEFT_OK);
+    assert_int_equal(weft__teach_store_roll_back(r->t, "ann", 1, &now, &err), WEFT_BUSY);
+    assert_int_equal(weft__teach_store_roll_back(r->t, "bob", 0, &now, &err), WEFT_OK);
+    assert_int_equal(weft__teach_store_roll_back(r->t, "bob", 1, &now, &err), WEFT_OK);
+}
+
 static void what_is_kept_becomes_versions(void **state)
 {
     (void)state;
@@ -211,6 +224,9 @@ static void what_is_kept_becomes_versions(void **state)
     assert_int_equal(n_rows, 2);
     room_end(&r);
     next_process(&r, &l, name);
+    room_begin(&r, &l);
+    going_back_has_a_bound(&r);
+    room_end(&r);
     room_remove(&r);
     lesson_close(&l);
 }
