@@ -206,10 +206,10 @@ void weft__server_learned_put_model(const weft__server_model *m, const char *ten
     char full[WEFT__API_ADAPTER_NAME], own[WEFT__VERSION_NAME], shown[160], content[WEFT__VERSION_CONTENT];
     int64_t version = 0;
     weft__teach_store *t = teacher_of(m);
-    if (!t || (name ? weft__server_learned_named(m, tenant, name, full) < 1 || !*full
+    if (!t || (name ? weft__server_learned_named(m, tenant, name, full) < 1
                     : !weft__teach_store_current(t, tenant, full)))
         return;
-    weft__version_read_name(full, own, &version);
+    if (*full) weft__version_read_name(full, own, &version); /* else the base alone */
     snprintf(shown, sizeof shown, "%.120s@%" PRId64, m->name, version);
     weft__teach_store_content(t, tenant, full, content);
     weft__api_put_learned_model(out, name ? name : shown, m->name, m->server->began, version, content);

@@ -125,6 +125,8 @@ class Learned(unittest.TestCase):
         self.assertEqual(sorted(models), ["fake", "fake@2"])
         self.assertEqual((models["fake@2"]["learned"], models["fake@2"]["version"], models["fake@2"]["parent"]), (True, 2, "fake"))
         self.assertEqual(s.get("/v1/models/fake@1", headers=as_("ada")).json["version"], 1)
+        base = s.get("/v1/models/fake@0", headers=as_("ada")).json
+        self.assertEqual((base["id"], base["version"], base["content"]), ("fake@0", 0, ""))
         self.assertEqual(s.get("/v1/models/fake@9", headers=as_("ada")).status, 404)
         self.assertEqual(self.metric(s, 'versions_total{result="published"}'), 2)
         self.assertEqual(self.metric(s, "corrections_waiting"), 0)
@@ -274,16 +276,20 @@ class Learned(unittest.TestCase):
 
     def test_a_request_keeps_the_version_that_it_began_with(self):
         s = self.serve()
-        self.learn(s, "One")
-        name, answers = self.show(s)["name"], []
-        asking = threading.Thread(target=lambda: answers.append(self.ask(s, "[adapters][delay 100]")))
-        asking.start()
-        self.assertTrue(wait_until(lambda: "weft_running 1" in s.get("/metrics", headers=ADMIN).body.decode()))
-        self.assertEqual(self.learn(s, "Two")["version"], 2)
-        self.assertEqual(self.used(s), name + "@2")
-        self.assertFalse(answers)
-        asking.join()
-        self.assertEqual((answers[0]["model"], answers[0]["choices"][0]["text"]), ("fake@1", name + "@1=nan;"))
+        for delay in (100, 400, 1600, 6400):  # until the next version comes while the request runs
+            first, answers = self.learn(s, f"One {delay}")["version"], []
+            name = self.show(s)["name"]
+            asking = threading.Thread(target=lambda: answers.append(self.ask(s, f"[adapters][delay {delay}]")))
+            asking.start()
+            self.assertTrue(wait_until(lambda: "weft_running 1" in s.get("/metrics", headers=ADMIN).body.decode()))
+            self.assertEqual(self.learn(s, f"Two {delay}")["version"], first + 1)
+            self.assertEqual(self.used(s), f"{name}@{first + 1}")
+            meanwhile = not answers
+            asking.join()
+            self.assertEqual((answers[0]["model"], answers[0]["choices"][0]["text"]), (f"fake@{first}", f"{name}@{first}=nan;"))
+            if meanwhile:
+                break
+        self.assertTrue(meanwhile)
         self.stop(s)
 
     def test_without_a_share_it_waits_until_nothing_runs(self):
@@ -291,13 +297,13 @@ class Learned(unittest.TestCase):
         a = self.ask(s, "Who is it?", "bob")
         asking = threading.Thread(target=lambda: answers.append(self.ask(s, "[adapters][delay 100]")))
         asking.start()
-        self.assertTrue(wait_until(lambda: "weft_running 1" in s.get("/metrics", headers=ADMIN).body.decode()))
+        runs = lambda: "weft_running 1" in s.get("/metrics", headers=ADMIN).body.decode()
+        self.assertTrue(wait_until(runs))
         s.post("/v1/feedback", {"request_id": a["id"], "correction": "Mira."}, headers=as_("bob"))
         self.assertTrue(wait_until(lambda: answers or self.show(s, "bob")["waiting"] == 1))
-        while not answers:
-            shown = self.show(s, "bob")
-            self.assertTrue(answers or asking.is_alive() is False or shown["current"] == 0)
-        self.assertTrue(wait_until(lambda: self.show(s, "bob")["current"] == 1))
+        while not self.show(s, "bob")["current"]:
+            asking.join(0.01)
+        self.assertFalse(runs())
         asking.join()
         self.stop(s)
 
