@@ -18,7 +18,7 @@ export const nameOf = (version) => (version ? `version ${version}` : "the base a
 
 // What became of it, in words.
 export function fateOf(v) {
-    if (v.what === "published") return "published";
+    if (v.what === "published") return v.other_model ? "learned over another model, and no version of this one" : "published";
     if (v.what === "rejected") return `refused by the gate: ${REASONS[v.reason] ? `${REASONS[v.reason]} (${v.reason})` : v.reason || "no reason is kept"}`;
     return v.what.startsWith("rolled") ? `gone back to ${nameOf(v.version)}` : v.what + (v.reason ? `: ${v.reason}` : "");
 }
@@ -135,7 +135,7 @@ export class LearningView {
     }
 
     row(v, answer) {
-        const isBase = v.what === "base", counts = isBase || v.what === "published", isNow = counts && v.version === answer.current;
+        const isBase = v.what === "base", counts = isBase || (v.what === "published" && !v.other_model), isNow = counts && v.version === answer.current;
         const facts = [v.what === "rejected" || v.what === "published" ? `on ${nameOf(v.parent)}` : "", v.first_event ? `from what you said no. ${v.first_event}${v.last_event > v.first_event ? ` to ${v.last_event}` : ""}` : "",
             Number.isFinite(v.kl) ? `KL ${v.kl.toPrecision(2)}` : "", v.content ? `content ${v.content.slice(0, 12)}` : "", when(v.time_ms)].filter(Boolean);
         return el("li", {class: `${v.what}${isNow ? " now" : ""}`, "aria-current": isNow ? "true" : null},

@@ -22,6 +22,7 @@ static int is_teaching(const weft_server *s, weft__api_error *error)
 
 /* The newest, each as it is told: of those that were read the last VERSIONS_SHOWN. */
 typedef struct learned_history {
+    weft__teach_store *teacher;
     weft__strbuf row[VERSIONS_SHOWN];
     size_t n;
 } learned_history;
@@ -44,6 +45,14 @@ static void put_report(weft__strbuf *out, const char *report)
     weft__json_free(&root);
 }
 
+/* Was it published over other weights than those that are served? */
+static int is_of_others(const learned_history *h, const weft__learn_version *v, weft__version_what what)
+{
+    char full[WEFT__VERSION_FULL_NAME];
+    weft__version_write_name(v->adapter, v->version, full);
+    return what == WEFT__VERSION_PUBLISHED && weft__teach_store_may(h->teacher, v->tenant, full) < 1;
+}
+
 static int add_version(void *arg, const weft__learn_version *v)
 {
     learned_history *h = arg;
@@ -59,6 +68,7 @@ static int add_version(void *arg, const weft__learn_version *v)
                         *v->parent ? v->parent : "0");
     weft__json_write_string(out, v->content, strlen(v->content));
     put_report(out, v->report);
+    if (is_of_others(h, v, what)) weft__strbuf_puts(out, ",\"other_model\":true");
     weft__strbuf_printf(out, ",\"first_event\":%" PRId64 ",\"last_event\":%" PRId64 ",\"time_ms\":%" PRId64 "}",
                         v->first_event, v->last_event, v->time_ms);
     return out->failed;
@@ -68,6 +78,7 @@ static weft_status put_history(weft_server *s, const char *tenant, weft__strbuf 
 {
     learned_history *h = weft__alloc_zero(1, sizeof *h);
     if (!h) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the history");
+    h->teacher = s->teacher;
     weft_status st = weft__learn_versions(s->learn, tenant, NULL, add_version, h, err);
     const size_t n = h->n < VERSIONS_SHOWN ? h->n : VERSIONS_SHOWN;
     for (size_t i = 0; i < n; i++) {

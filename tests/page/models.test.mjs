@@ -74,6 +74,7 @@ test("what became of versions: in words, and over time", async () => {
     assert.equal(fateOf({what: "rejected", reason: "kl"}), "refused by the gate: it would have spoken too differently from the base (kl)");
     assert.equal(fateOf({what: "rejected", reason: "new-one"}), "refused by the gate: new-one");
     assert.equal(fateOf({what: "rolled_back", version: 0}), "gone back to the base alone");
+    assert.match(fateOf({what: "published", other_model: true}), /another model/);
     const rows = [{what: "rejected", time_ms: 40}, {what: "rolled_back", time_ms: 35}, {what: "published", time_ms: 30, kl: 0.5}, {what: "rejected", time_ms: 20, kl: 9}, {what: "published", time_ms: 10}];
     assert.deepEqual(historyOf(rows), {published: [[10, 1], [30, 2]], rejected: [[20, 1], [40, 2]], kl: [[30, 0.5]]});
 });

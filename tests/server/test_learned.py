@@ -392,6 +392,7 @@ class Learned(unittest.TestCase):
         self.assertEqual([m["id"] for m in s.get("/v1/models", headers=as_("ada")).json["data"]], ["fake"])
         new = self.learn(s, "Three")
         self.assertEqual((new["version"], new["parent"]), (3, 0))
+        self.assertEqual([(v["version"], v.get("other_model")) for v in self.show(s)["versions"]], [(3, None), (2, True), (1, True)])
         self.assertEqual(self.used(s), before["name"] + "@3")
         self.assertEqual(s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada")).status, 404)
         self.assertEqual(s.post("/v1/learn/rollback", {}, headers=as_("ada")).json["current"], 0)
