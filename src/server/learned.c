@@ -93,16 +93,28 @@ int weft__server_learned_may(const weft__server_model *m, const char *tenant, co
     return teacher_of(m) && weft__teach_store_may(teacher_of(m), tenant, name) > 0;
 }
 
-/* "MODEL@7" of this model: 1, and the number, which may be 0. */
-static int read_version(const weft__server_model *m, const char *model, int64_t *version)
+/* "NAME@7": 1, and the name and the number, which may be 0. */
+static int split(const char *model, char name[WEFT__SERVER_LEARNED_OF], int64_t *version)
 {
-    char name[256];
     const char *at = strrchr(model, '@');
     const size_t n = at ? strspn(at + 1, "0123456789") : 0;
-    if (!n || n > 18 || at[1 + n] || (n > 1 && at[1] == '0') || (size_t)(at - model) >= sizeof name) return 0;
-    snprintf(name, sizeof name, "%.*s", (int)(at - model), model);
+    if (!n || n > 18 || at[1 + n] || (n > 1 && at[1] == '0') || at - model >= WEFT__SERVER_LEARNED_OF) return 0;
+    snprintf(name, WEFT__SERVER_LEARNED_OF, "%.*s", (int)(at - model), model);
     *version = strtoll(at + 1, NULL, 10);
-    return weft__server_is_model_name(m, name);
+    return 1;
+}
+
+/* "MODEL@7" of this model, by any of its names. */
+static int read_version(const weft__server_model *m, const char *model, int64_t *version)
+{
+    char name[WEFT__SERVER_LEARNED_OF];
+    return split(model, name, version) && weft__server_is_model_name(m, name);
+}
+
+int weft__server_learned_of(const weft__server_model *m, const char *model, char name[WEFT__SERVER_LEARNED_OF])
+{
+    int64_t version;
+    return teacher_of(m) && split(model, name, &version) && weft__server_is_model_name(m, name);
 }
 
 /* "learned-3@7", and nothing else that has an '@': where any name is the model's, that is one, too. */
@@ -206,8 +218,8 @@ void weft__server_learned_put_model(const weft__server_model *m, const char *ten
     char full[WEFT__API_ADAPTER_NAME], own[WEFT__VERSION_NAME], shown[160], content[WEFT__VERSION_CONTENT];
     int64_t version = 0;
     weft__teach_store *t = teacher_of(m);
-    if (!t || (name ? weft__server_learned_named(m, tenant, name, full) < 1
-                    : !weft__teach_store_current(t, tenant, full)))
+    if (!t ||
+        (name ? weft__server_learned_named(m, tenant, name, full) < 1 : !weft__teach_store_current(t, tenant, full)))
         return;
     if (*full) weft__version_read_name(full, own, &version); /* else the base alone */
     snprintf(shown, sizeof shown, "%.120s@%" PRId64, m->name, version);

@@ -28,6 +28,9 @@ int weft__server_learned_meant(const weft__server_model *m, const weft__api_para
                                char out[WEFT__API_ADAPTER_NAME]);
 /* The model of a name that says something of versions, whoever may use it; NULL: it says nothing. */
 weft__server_model *weft__server_learned_model(weft_server *s, const char *name);
+/* "MODEL@7", by any of the model's names: 1, and that name. */
+enum { WEFT__SERVER_LEARNED_OF = 256 };
+int weft__server_learned_of(const weft__server_model *m, const char *model, char name[WEFT__SERVER_LEARNED_OF]);
 /* Does the engine know it? Else it does after the other, which may wait for the disk; WEFT_NOT_FOUND: it was
  * forgotten. */
 int weft__server_learned_is_there(const weft__server_model *m, const char *name);

@@ -186,10 +186,13 @@ void weft__server_models_absent(weft_server *s, const weft__server_caller *who, 
     error->code = "model_not_found";
 }
 
-/* A preset is there for whom may use it by its own name, whatever its base is. */
+/* A preset is there for whom may use it by its own name, whatever its base is; a version of a model for whom may use
+ * that by the name it is asked for by. */
 static int may_use(const weft__server_model *m, const weft__server_caller *who, const char *name, int is_preset)
 {
+    char of[WEFT__SERVER_LEARNED_OF];
     if (*name && weft__server_may_use_model(who, name)) return 1;
+    if (!is_preset && weft__server_learned_of(m, name, of) && weft__server_may_use_model(who, of)) return 1;
     return !is_preset && weft__server_may_use_model(who, m->name);
 }
 

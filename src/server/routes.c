@@ -44,11 +44,12 @@ static void routes_refuse(weft__http_request *r, const weft__api_error *error)
 static int is_served(const weft__server_model *m, const weft__server_caller *who, const char *tenant, const char *model,
                      char adapter[WEFT__API_ADAPTER_NAME])
 {
+    char of[WEFT__SERVER_LEARNED_OF];
+    const int may = weft__server_may_use_model(who, m->name);
     adapter[0] = 0;
-    if (!model || !*model) return weft__server_may_use_model(who, m->name);
-    const int named = weft__server_is_model_name(m, model) &&
-                      (weft__server_may_use_model(who, model) || weft__server_may_use_model(who, m->name));
-    if (named || weft__server_is_model_name(m, model) || !weft__server_may_use_model(who, m->name)) return named;
+    if (!model || !*model) return may;
+    if (weft__server_is_model_name(m, model)) return may || weft__server_may_use_model(who, model);
+    if (!may && !(weft__server_learned_of(m, model, of) && weft__server_may_use_model(who, of))) return 0;
     const int is_version = weft__server_learned_named(m, tenant, model, adapter);
     if (is_version >= 0) return is_version;
     adapter[0] = 0;

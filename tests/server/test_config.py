@@ -203,6 +203,13 @@ class Config(base.Case):
         self.assertEqual(self.server.post(LOAD, load, **who("anna")).status, 403)
         self.assertEqual(self.server.post(LOAD, {**load, "lora_name": "law"}, **who("anna")).status, 200)
 
+    def test_a_key_for_an_alias_may_ask_for_versions_by_it(self):
+        self.start("--alias", "m", "--alias", "also", "--learn", os.path.join(self.folder, "learned"), "--learn-share", "0.5",
+                   keys=[key("anna", limits={"models": ["also"]}), key("cleo", limits={"models": ["m"]}), key("root", role="admin")])
+        ask = lambda model, name: self.server.post(CHAT, {"messages": base.user("x"), "model": model}, **who(name)).status
+        self.assertEqual([ask(model, "anna") for model in ("also", "also@0", "also@1", "m", "m@0")], [200, 200, 404, 404, 404])
+        self.assertEqual([ask(model, "cleo") for model in ("m", "also", "m@0", "also@0", "nope@0")], [200, 200, 200, 200, 404])
+
     # ---- limits ----
 
     def refused(self, name, level, limit, retry, path=CHAT, body=None):
