@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* adapters.c: --adapter NAME=PATH[:SCALE] (adapters.h). */
+/* adapters.c: --adapter [NAME=]PATH[:SCALE] (adapters.h). */
 #include "adapters.h"
 
 #include <math.h>
@@ -27,23 +27,38 @@ static int take_scale(char *path, float *scale)
     return is_number && isfinite(value) ? SCALE_IS_GOOD : SCALE_IS_BAD;
 }
 
+/* The name of a file or folder without what tells its format: what an adapter is called that was given none. */
+static int take_name(const char *path, char *name, size_t room)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    size_t first = n;
+    while (first > 0 && path[first - 1] != '/') first--;
+    if (n - first > 5 && !memcmp(path + n - 5, ".gguf", 5)) n -= 5;
+    if (n == first || n - first >= room) return 0;
+    snprintf(name, room, "%.*s", (int)(n - first), path + first);
+    return 1;
+}
+
 int adapter_option_read(const char *text, struct adapter_option *out, char *why, size_t room)
 {
-    const char *equals = strchr(text, '=');
-    size_t n_name = equals ? (size_t)(equals - text) : 0, n_path = equals ? strlen(equals + 1) : 0;
-    if (n_name == 0 || n_path == 0 || n_name >= sizeof out->name || n_path >= sizeof out->path) {
+    const char *equals = strchr(text, '='), *path = equals ? equals + 1 : text;
+    const size_t n_name = equals ? (size_t)(equals - text) : 0;
+    if ((equals && !n_name) || !*path || n_name >= sizeof out->name || strlen(path) >= sizeof out->path) {
         snprintf(why, room, "must be NAME=PATH or NAME=PATH:SCALE");
         return 0;
     }
     snprintf(out->name, sizeof out->name, "%.*s", (int)n_name, text);
-    snprintf(out->path, sizeof out->path, "%s", equals + 1);
+    snprintf(out->path, sizeof out->path, "%s", path);
     out->scale = 1;
     if (take_scale(out->path, &out->scale) == SCALE_IS_BAD) {
         snprintf(why, room, "the scale '%.40s' is no finite number that a float holds; give one, or no colon for 1",
                  strrchr(text, ':') + 1);
         return 0;
     }
-    return 1;
+    if (equals || (!access(out->path, F_OK) && take_name(out->path, out->name, sizeof out->name))) return 1;
+    snprintf(why, room, "must be NAME=PATH or NAME=PATH:SCALE, or the path of a file that is there");
+    return 0;
 }
 
 int adapter_option_parse(const char *command, const char *text, struct adapter_option *out)
@@ -60,7 +75,8 @@ int adapter_options_parse(const char *command, const struct text_list *list, str
         if (!adapter_option_parse(command, list->items[i], &out[i])) return 0;
         for (int k = 0; k < i; k++)
             if (!strcmp(out[i].name, out[k].name)) {
-                fprintf(stderr, "weft %s: --adapter %s: the name is given twice\n", command, out[i].name);
+                fprintf(stderr, "weft %s: --adapter %s: the name is given twice; NAME=PATH gives another\n", command,
+                        out[i].name);
                 return 0;
             }
     }

@@ -273,7 +273,7 @@ int cmd_compare(int argc, char **argv)
     weft_sampler_params_default(&o.sampler);
     const option_spec options[] = {
         {"adapter", 'a', OPT_LIST, &o.adapters, "A",
-         "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be given several times", 0, 0, NULL},
+         "[NAME=]PATH[:SCALE], a GGUF file or PEFT folder; may be given several times", 0, 0, NULL},
         {"raw", 0, OPT_FLAG, &o.raw, NULL, "the prompt is a text to continue, not a message", 0, 0, NULL},
         {"n-predict", 'n', OPT_INT, &o.n, "N", "most tokens of an answer (200)", 1, 1 << 20, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context of each answer in tokens (the model's, at most 4096)", 1,

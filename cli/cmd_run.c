@@ -241,7 +241,7 @@ int cmd_run(int argc, char **argv)
         {"ignore-eos", 0, OPT_FLAG, &o.ignore_end, NULL, "go on after the end token", 0, 0, NULL},
         {"stop", 0, OPT_LIST, &o.stop, "TEXT", "stop before this text; may be repeated", 0, 0, NULL},
         ANSWER_FORM_OPTIONS(&o.form, "the text is"),
-        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "[NAME=]PATH[:SCALE], a GGUF file or PEFT folder; may be repeated",
          0, 0, NULL},
         KV_TYPE_OPTION(&o.kv_type, "f16"),
         SPEC_OPTION(&o.spec),

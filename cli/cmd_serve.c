@@ -295,7 +295,7 @@ static const option_spec OPTIONS[] = {
      "where a context is full: stop, or shift: go on with its first tokens and its last; requests may say it (stop)", 0,
      0, NULL, "stop shift"},
     {"adapter", 0, OPT_LIST, &given.adapters, "A",
-     "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL, NULL, serve_check_adapter},
+     "[NAME=]PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL, NULL, serve_check_adapter},
     {"adapter-dir", 0, OPT_TEXT, &given.server.adapter_dir, "DIR",
      "its adapters by name, read when asked for; clients may load others from it", 0, 0, NULL},
     {"adapter-mb", 0, OPT_INT, &given.adapter_mb, "MB", "of adapters ready to be used (1024)", 1, 1 << 30, NULL},

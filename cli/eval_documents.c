@@ -228,7 +228,7 @@ int eval_documents_command(int argc, char **argv)
          NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "N",
          "tokens of a document at most; the rest is left out (512, or the model's context)", 1, 1 << 20, NULL},
-        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "[NAME=]PATH[:SCALE], a GGUF file or PEFT folder; may be repeated",
          0, 0, NULL},
         ROPE_OPTIONS(&o.rope),
         PROVIDER_OPTION,

@@ -24,7 +24,7 @@ typedef struct eval_engine_options {
 /* e: eval_engine_options *; ctx_help, least: of --ctx; slots_help: of --slots */
 /* clang-format off */
 #define EVAL_ENGINE_OPTIONS(e, ctx_help, least, slots_help)                                                           \
-    {"adapter", 0, OPT_LIST, &(e)->adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", \
+    {"adapter", 0, OPT_LIST, &(e)->adapters, "A", "[NAME=]PATH[:SCALE], a GGUF file or PEFT folder; may be repeated", \
      0, 0, NULL},                                                                                                      \
     {"ctx", 'c', OPT_INT, &(e)->n_ctx, "N", ctx_help, least, WEFT_CTX_MAX, NULL},                                      \
     {"slots", 0, OPT_INT, &(e)->slots, "N", slots_help, 1, WEFT_SLOTS_MAX, NULL},                                      \

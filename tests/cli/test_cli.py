@@ -110,6 +110,13 @@ class Usage(unittest.TestCase):
                     self.assertEqual(p.returncode, 1, (command, path, p.stderr))
                     self.assertIn(b"no-model.gguf", p.stderr)
 
+    def test_an_adapter_without_a_name_is_a_file(self):
+        for given in ("poem", "=models/poem.gguf", "models/none.gguf", "p=", "/", ""):
+            p = weft("run", "no-model.gguf", "x", "--adapter", given)
+            self.assertEqual((p.returncode, b"must be NAME=PATH or NAME=PATH:SCALE" in p.stderr), (2, True), (given, p.stderr))
+        p = weft("run", "no-model.gguf", "x", "--adapter", "models/poem.gguf", "--adapter", "./models/poem.gguf:0.5")
+        self.assertEqual((p.returncode, b"--adapter poem: the name is given twice; NAME=PATH gives another" in p.stderr), (2, True), p.stderr)
+
     def test_no_adapter_is_compared_as_the_base(self):
         """Two answers would have one name."""
         p = weft("compare", "no-model.gguf", "x", "--adapter", "a=x", "--adapter", "base=y")
@@ -171,13 +178,13 @@ class Usage(unittest.TestCase):
 
 class Compared(unittest.TestCase):
     def test_answers_side_by_side_are_those_alone(self):
-        """Of the base and of each adapter, though one engine makes all of them at once."""
+        """Of the base and of each adapter, though one engine makes all of them at once. Without a name it has its file's."""
         model, ask = "models/alderbrook.gguf", ("--temp", "0", "-n", "8", "--json")
-        adapters = {name: f"{name}=models/{name}.gguf" for name in ("pirate", "poem")}
+        adapters = {"pirate": "pirate=models/pirate.gguf", "poem": "models/poem.gguf:1"}
         p = weft("compare", model, "Once upon a time", "--raw", *(word for of in adapters.values() for word in ("--adapter", of)), *ask)
         self.assertEqual(p.returncode, 0, p.stderr)
         answers = json.loads(p.stdout)
-        self.assertEqual(len(answers), 3)
+        self.assertEqual([a["adapter"] for a in answers], ["base", "pirate", "poem"])
         for answer, options in zip(answers, ((), *(("--adapter", of) for of in adapters.values()))):
             alone = json.loads(weft("run", model, "Once upon a time", *options, *ask).stdout)
             self.assertEqual(answer["text"], alone["text"], options)
