@@ -12,7 +12,7 @@ typedef struct serving {
     char folder[64];
     weft__version_row row[32];
     int n, n_published, fails;
-    atomic_int busy, n_asked; /* n_asked: whether it is */
+    atomic_int busy, n_asked, patience; /* n_asked: whether it is; patience: how often it may, before it no longer is */
 } serving;
 
 static weft_status place(void *arg, const char *tenant, const char *full_name, char *out, weft_error *err)
@@ -44,8 +44,9 @@ static weft_status note(void *arg, const weft__version_row *row, weft_error *err
 
 static int busy(void *arg)
 {
-    atomic_fetch_add(&((serving *)arg)->n_asked, 1);
-    return atomic_load(&((serving *)arg)->busy);
+    serving *s = arg;
+    const int n = atomic_fetch_add(&s->n_asked, 1), patience = atomic_load(&s->patience);
+    return atomic_load(&s->busy) && !(patience && n > patience);
 }
 
 typedef struct room {
@@ -255,13 +256,15 @@ static void who_is_forgotten_begins_anew(void **state)
     assert_int_equal(now(&r, "ann", NULL), 1);
     atomic_store(&r.s.busy, 1);
     const int n_asked = atomic_load(&r.s.n_asked);
+    atomic_store(&r.s.patience, n_asked + 2000);
     put(&r, "ann", 3, 3);
     while (atomic_load(&r.s.n_asked) == n_asked) nanosleep(&(struct timespec){0, 100000}, NULL);
     put(&r, "bob", 4, 4);
     put(&r, "ann", 5, 5);
     assert_int_equal(weft__teach_loop_waiting(r.loop, "ann"), 2);
     assert_int_equal(weft__teach_loop_waiting(r.loop, "bob"), 1);
-    weft__teach_loop_forget(r.loop, "ann"); /* while it waits for an idle moment */
+    weft__teach_loop_forget(r.loop, "ann");                   /* while it waits for an idle moment */
+    assert_true(atomic_load(&r.s.n_asked) <= n_asked + 2000); /* which it was not given */
     assert_int_equal(weft__teach_loop_waiting(r.loop, "ann"), 0);
     assert_int_equal(weft__teach_loop_waiting(r.loop, "bob"), 1);
     assert_int_equal(now(&r, "ann", NULL), 0);
