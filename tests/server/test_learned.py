@@ -301,8 +301,7 @@ class Learned(unittest.TestCase):
         self.assertTrue(wait_until(runs))
         s.post("/v1/feedback", {"request_id": a["id"], "correction": "Mira."}, headers=as_("bob"))
         self.assertTrue(wait_until(lambda: answers or self.show(s, "bob")["waiting"] == 1))
-        while not self.show(s, "bob")["current"]:
-            asking.join(0.01)
+        self.assertTrue(wait_until(lambda: self.show(s, "bob")["current"]))
         self.assertFalse(runs())
         asking.join()
         self.stop(s)
