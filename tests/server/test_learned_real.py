@@ -89,7 +89,7 @@ class Learned(unittest.TestCase):
     def offline(self, tenant):
         copy = os.path.join(self.folder.name, "copy")
         shutil.copytree(self.dir, copy)
-        p = subprocess.run([*EMULATOR, PROGRAM, "learn", "teach", real.MODEL, copy, "--tenant", tenant, "--threads", "2"], capture_output=True, text=True)
+        p = subprocess.run([*EMULATOR, PROGRAM, "learn", "teach", real.MODEL, copy, "--tenant", tenant, "--threads", "1"], capture_output=True, text=True)
         self.assertEqual(p.returncode, 0, p.stderr)
         return re.search(r"learned-\d+@1 published .*id ([0-9a-f]{32})", p.stdout)[1]
 
@@ -131,7 +131,8 @@ class Learned(unittest.TestCase):
         tenant = next(t["tenant"] for t in map(json.loads, status.splitlines()) if t["correction"])
         want = self.offline(tenant)
 
-        s = self.serve("--learn-share", "1", "--overflow", "shift")
+        # One thread answers the stream and one learns: two that answer would have both processors while there is something to learn.
+        s = self.serve("--learn-share", "1", "--overflow", "shift", "--threads", "1")
         stream = self.stream(s)
         self.assertTrue(wait_until(lambda: stream.n > 3 or stream.has_ended))
         model, = stream.models
