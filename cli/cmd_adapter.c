@@ -13,6 +13,7 @@
 #include "kinds.h"
 #include "outputs.h"
 #include "terminal.h"
+#include "weft/graph.h"
 
 /* ---- info ---- */
 
@@ -146,10 +147,10 @@ struct merge_options {
     struct text_list adapters;
     struct adapter_option adapter[LIST_MAX];
     const char *method, *type;
-    double density;
-    int saturate;
+    double density, keep;
+    int saturate, compress, json; /* compress: rank or keep was given */
     uint64_t seed;
-    int32_t threads;
+    int32_t threads, rank;
 };
 
 static const char *const METHODS[] = {"cat", "linear", "slerp", "ties", "dare"};
@@ -162,6 +163,43 @@ static int method_of(const char *name)
     return i;
 }
 
+/* What each matrix lost. */
+static weft_status print_lost(const weft_adapter_file *f, int json, weft_error *err)
+{
+    weft_adapter_info info = {.size = sizeof info};
+    weft__strbuf t = {0};
+    weft_status st = weft_adapter_file_describe(f, &info, err);
+    if (json) weft__strbuf_printf(&t, "{\"id\": \"%s\", \"matrices\": [", info.id);
+    else weft__strbuf_printf(&t, "%-40s %6s %6s  %s\n", "matrix", "before", "rank", "relative error");
+    for (int32_t i = 0; !st && i < info.n_matrices; i++) {
+        weft_adapter_matrix m = {.size = sizeof m};
+        if ((st = weft_adapter_file_matrix(f, i, &m, err))) break;
+        if (!json) {
+            weft__strbuf_printf(&t, "%-40s %6d %6d  %.3g\n", m.name, m.rank_before, m.rank, m.error);
+            continue;
+        }
+        weft__strbuf_printf(&t, "%s\n{\"name\": ", i ? "," : "");
+        weft__json_write_string(&t, m.name, strlen(m.name));
+        weft__strbuf_printf(&t, ", \"rank_before\": %d, \"rank\": %d, \"error\": %.17g}", m.rank_before, m.rank,
+                            m.error);
+    }
+    if (json) weft__strbuf_puts(&t, "]}\n");
+    if (!st) return print_whole(&t, err);
+    weft__strbuf_free(&t);
+    return st;
+}
+
+/* *merged becomes what is left of it at the rank that was asked for. */
+static weft_status compress(const struct merge_options *o, weft_adapter_file **merged, weft_error *err)
+{
+    weft_adapter_file *smaller = NULL;
+    if (!o->compress) return WEFT_OK;
+    weft_status st = weft_adapter_file_compress(*merged, o->rank, o->keep, &smaller, err);
+    weft_adapter_file_close(merged);
+    *merged = smaller;
+    return st;
+}
+
 static weft_status merge_together(const struct merge_options *o, const weft_file *base, const weft_adapter_use *uses,
                                   const char *out, weft_error *err)
 {
@@ -172,7 +210,9 @@ static weft_status merge_together(const struct merge_options *o, const weft_file
     params.density = o->density;
     params.seed = o->seed;
     weft_status st = weft_adapter_file_merge(uses, o->adapters.n, &params, &merged, err);
+    if (!st) st = compress(o, &merged, err);
     if (!st) st = weft_adapter_file_save(merged, base, out, err);
+    if (!st && o->compress) st = print_lost(merged, o->json, err);
     weft_adapter_file_close(&merged);
     return st;
 }
@@ -228,10 +268,24 @@ static int merge_usage(const char *message)
     return EXIT_USAGE;
 }
 
+/* What the options may not say together; NULL: nothing. density, seed: they were given. */
+static const char *merge_wrong(const struct merge_options *o, int density, int seed)
+{
+    if (o->adapters.n == 0) return "--adapter is missing";
+    if (o->method && method_of(o->method) == N_METHODS) return "--method must be cat, linear, slerp, ties or dare";
+    if (o->method && o->type) return "--type is for a merged model; an adapter keeps 32 bits";
+    int dare = o->method && !strcmp(o->method, "dare"), ties = o->method && !strcmp(o->method, "ties");
+    if (density && !dare && !ties) return "--density is for --method ties and dare; leave it out";
+    if (o->compress && !o->method) return "--rank and --keep are for --method; give one, or leave them out";
+    if (o->json && !o->compress) return "--json is for --rank and --keep; leave it out";
+    if (seed && !dare) return "--seed is for --method dare; leave it out";
+    return NULL;
+}
+
 static int merge_command(int argc, char **argv)
 {
-    static struct merge_options o = {.density = 1};
-    int first, density = 0, seed = 0; /* given */
+    static struct merge_options o = {.density = 1, .keep = 1};
+    int first, density = 0, seed = 0, rank = 0, keep = 0; /* given */
     const option_spec options[] = {
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:WEIGHT]; may be repeated", 0, 0, NULL},
         {"type", 0, OPT_TEXT, &o.type, "TYPE", "of the merged model, as of weft quantize (each tensor's own)", 0, 0,
@@ -242,37 +296,43 @@ static int merge_command(int argc, char **argv)
          1, &density},
         {"saturate", 0, OPT_FLAG, &o.saturate, NULL, SATURATE_HELP, 0, 0, NULL},
         {"seed", 0, OPT_SEED, &o.seed, "S", "of dare's choice (0)", 0, 0, &seed},
+        {"rank", 0, OPT_INT, &o.rank, "R", "compress what --method makes: rank of a matrix at most", 1,
+         WEFT_ADAPTER_RANK_MAX, &rank},
+        {"keep", 0, OPT_DOUBLE, &o.keep, "SHARE",
+         "compress: share of a change's squared norm that is kept at least (1)", OPTION_ABOVE_0, 1, &keep},
+        {"json", 0, OPT_FLAG, &o.json, NULL, "what compressing cost, as one JSON object", 0, 0, NULL},
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {0},
     };
-    const command_spec spec = {"adapter merge",
-                               "BASE OUT --adapter NAME=PATH[:WEIGHT] ... [options]",
-                               "Merges adapters into the GGUF model BASE and writes the model OUT; with --method, "
-                               "merges them with each other and\n"
-                               "writes the adapter OUT (a .gguf file, or a PEFT folder). cat is the exact weighted "
-                               "sum; linear, slerp, ties and dare\n"
-                               "mix the matrices A and B by themselves, as PEFT does, smaller ranks filled up with "
-                               "zeros to the largest. Adapters with DoRA's\n"
-                               "magnitudes are merged into a model only. OUT is never what is read, an adapter never "
-                               "takes a model's place, nor a model an\n"
-                               "adapter's.\n" OUTPUT_RULE("An OUT that is a file"),
-                               "  weft adapter merge model.gguf styled.gguf --adapter s=style.gguf:0.8 --type Q4_K_M\n"
-                               "  weft adapter merge model.gguf both.gguf --adapter a=a.gguf:0.5 --adapter "
-                               "b=b.gguf:0.5 --method ties --density 0.5\n",
-                               options,
-                               2,
-                               2};
+    const command_spec spec = {
+        "adapter merge",
+        "BASE OUT --adapter NAME=PATH[:WEIGHT] ... [options]",
+        "Merges adapters into the GGUF model BASE and writes the model OUT; with --method, "
+        "merges them with each other and\n"
+        "writes the adapter OUT (a .gguf file, or a PEFT folder). cat is the exact weighted "
+        "sum; linear, slerp, ties and dare\n"
+        "mix the matrices A and B by themselves, as PEFT does, smaller ranks filled up with "
+        "zeros to the largest. With --rank or\n"
+        "--keep the result is compressed: each matrix's change becomes the nearest to it of a "
+        "smaller rank, and what that cost is\n"
+        "told (relative, in Frobenius's norm). Adapters with DoRA's magnitudes are merged into a "
+        "model only. OUT is never what\n"
+        "is read, an adapter never takes a model's place, nor a model an adapter's.\n" OUTPUT_RULE(
+            "An OUT that is a file"),
+        "  weft adapter merge model.gguf styled.gguf --adapter s=style.gguf:0.8 --type Q4_K_M\n"
+        "  weft adapter merge model.gguf both.gguf --adapter a=a.gguf:0.5 --adapter "
+        "b=b.gguf:0.5 --method ties --density 0.5\n"
+        "  weft adapter merge model.gguf small.gguf --adapter a=a.gguf --adapter b=b.gguf "
+        "--method cat --rank 8\n",
+        options,
+        2,
+        2};
     weft_error err = {0};
     struct stat base;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    if (o.adapters.n == 0) return merge_usage("--adapter is missing");
-    if (o.method && method_of(o.method) == N_METHODS)
-        return merge_usage("--method must be cat, linear, slerp, ties or dare");
-    if (o.method && o.type) return merge_usage("--type is for a merged model; an adapter keeps 32 bits");
-    int dare = o.method && !strcmp(o.method, "dare"), ties = o.method && !strcmp(o.method, "ties");
-    if (density && !dare && !ties) return merge_usage("--density is for --method ties and dare; leave it out");
-    if (seed && !dare) return merge_usage("--seed is for --method dare; leave it out");
+    o.compress = rank || keep;
+    if (merge_wrong(&o, density, seed)) return merge_usage(merge_wrong(&o, density, seed));
     if (!adapter_options_parse("adapter merge", &o.adapters, o.adapter)) return EXIT_USAGE;
     if (!o.method && !stat(argv[first], &base) && S_ISDIR(base.st_mode))
         return merge_usage("BASE is a folder; make a GGUF file of it first: weft convert FOLDER FILE.gguf");

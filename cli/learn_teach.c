@@ -27,6 +27,7 @@ static void told(void *arg, const weft__version_row *row)
     ++*n;
     printf("%s %s %s%s%s (event %" PRId64 ", %s%s)\n", row->tenant, name, weft__version_what_name(row->what),
            *row->reason ? ": " : "", row->reason, row->last_event, *row->content ? "id " : "no content", row->content);
+    if (*row->by) printf("    %s, %s\n", row->by, row->why);
     fflush(stdout);
 }
 
@@ -49,7 +50,8 @@ static weft_status fingerprint_of(const char *path, char out[33], weft_error *er
 
 static int teach(int argc, char **argv, const char *kind, int what, const char *about, const char *example)
 {
-    const char *tenant = NULL, *served = NULL;
+    const char *tenant = NULL, *served = NULL, *teacher = NULL;
+    const int anew = what == WEFT__TEACH_OFFLINE_CONSOLIDATE;
     int32_t threads = 0;
     int first, n = 0;
     const option_spec options[] = {
@@ -57,6 +59,9 @@ static int teach(int argc, char **argv, const char *kind, int what, const char *
         {"served", 0, OPT_TEXT, &served, "FILE",
          "what the server had, where that was a compiled plan of MODEL: its answers teach (MODEL's)", 0, 0, NULL},
         {"threads", 't', OPT_INT, &threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
+        {anew ? "teacher" : NULL, 0, OPT_TEXT, &teacher, "LARGER",
+         "a model of the same vocabulary: one more is learned beside what it says of the answers that stay (none)", 0,
+         0, NULL},
         {0},
     };
     const command_spec spec = {kind, "MODEL DIR [options]", about, example, options, 2, 2};
@@ -71,6 +76,7 @@ static int teach(int argc, char **argv, const char *kind, int what, const char *
                                    .dir = argv[first + 1],
                                    .tenant = learn_tenant_named(tenant),
                                    .what = what,
+                                   .teacher = teacher,
                                    .n_threads = threads,
                                    .told = told,
                                    .arg = &n};
@@ -97,11 +103,16 @@ int learn_teach(int argc, char **argv)
 
 int learn_consolidate(int argc, char **argv)
 {
-    return teach(argc, argv, "learn consolidate", WEFT__TEACH_OFFLINE_CONSOLIDATE,
-                 "Learns what waits, as 'weft learn teach', and then all that each caller's current version knows anew "
-                 "from the base, at\n"
-                 "once: the better of the two stays, by the gate and by KL to the base. For the night.\n" GATE,
-                 "  weft learn consolidate model.gguf kept\n");
+    return teach(
+        argc, argv, "learn consolidate", WEFT__TEACH_OFFLINE_CONSOLIDATE,
+        "Learns what waits, as 'weft learn teach', and then looks for what knows the same with less: all of it "
+        "learned anew from\n"
+        "the base, at once; the current version compressed to smaller ranks; with --teacher one more. The best "
+        "stays: by the\n"
+        "gate, then by corrections that hold, then by KL to the base; which it was and why is said. For the "
+        "night.\n" GATE,
+        "  weft learn consolidate model.gguf kept\n"
+        "  weft learn consolidate model.gguf kept --teacher larger.gguf\n");
 }
 
 int learn_rollback(int argc, char **argv)

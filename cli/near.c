@@ -118,6 +118,7 @@ static const foreign COMMANDS[] = {
     {"llama-tokenize encode", "weft tokenize MODEL TEXT"},
     {"finetune fine-tune lora sft dpo", "weft adapter train MODEL --data F.jsonl --out DIR"},
     {"merge", "weft adapter merge MODEL OUT --adapter NAME=PATH"},
+    {"compress svd", "weft adapter merge MODEL OUT --adapter NAME=PATH --method cat --rank R"},
     {"logits documents", "weft eval logits and weft eval documents"},
     {"download get fetch", "weft pull OWNER/NAME"},
     {"ls models", "weft list"},

@@ -45,6 +45,10 @@ typedef struct weft_adapter_matrix {
     float scale;             /* alpha / rank, or alpha / sqrt(rank) */
     int32_t dora;
     const char *name; /* GGUF's, of the tensor that it changes; lives with the file */
+    /* of what weft_adapter_file_compress made, ||before - after|| / ||before|| of the change (Frobenius's norm, all
+     * experts together), and its rank before; of others 0, and its rank */
+    double error;
+    int32_t rank_before, reserved;
 } weft_adapter_matrix;
 
 /* out->size set by the caller. */
@@ -81,6 +85,14 @@ WEFT_API void weft_merge_params_init(weft_merge_params *params, uint32_t size);
  * (DoRA), WEFT_LIMIT. */
 WEFT_API weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, const weft_merge_params *params,
                                              weft_adapter_file **out, weft_error *err);
+
+/* The same adapter at a smaller rank: each matrix's change becomes the nearest to it of that rank (its largest singular
+ * values), so that `file` may have been several, merged by WEFT_MERGE_CAT. rank: that a matrix has at most; 0: any.
+ * keep: in (0, 1], the share of ||B A||^2 that a matrix keeps at least, as far as `rank` allows, by as small a rank as
+ * does; 1: all of it. Who asks for a matrix (weft_adapter_file_matrix) is told what it lost. WEFT_ARGUMENT (rank, keep,
+ * values too large), WEFT_UNSUPPORTED (DoRA), WEFT_NO_MEMORY. Thread-safe; *out is the caller's, NULL on failure. */
+WEFT_API weft_status weft_adapter_file_compress(const weft_adapter_file *file, int32_t rank, double keep,
+                                                weft_adapter_file **out, weft_error *err);
 
 #ifdef __cplusplus
 }

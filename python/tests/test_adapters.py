@@ -34,6 +34,11 @@ def test_files(paths, tmp_path):
     assert weft.Adapter(tmp_path / "both.gguf").id == both.id != pirate.id
     both.save(tmp_path / "both", base=paths["model"])
     assert weft.Adapter(tmp_path / "both", base=paths["model"]).id == both.id
+    small = both.compress(2)
+    assert small.rank == 2 < both.rank and 0 < max(small.errors.values()) < 1 and set(small.matrices) == set(both.matrices)
+    assert max(both.compress(keep=0.99).errors.values()) ** 2 <= 0.01 + 1e-9 and not any(both.errors.values())
+    with pytest.raises(weft.ArgumentError):
+        both.compress(keep=2)
     ties = weft.Adapter.merge({pirate: 1, poem: 1}, method="ties", density=0.5)
     assert ties.id not in (both.id, pirate.id)
     with pytest.raises(ValueError, match="method"):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional
 
 from ._native import Handle, Path, call, encoded, ffi, lib, params, result, text_of
 
@@ -123,6 +123,22 @@ class Adapter:
         self._handle = Handle("the adapter", box, lib.weft_adapter_file_close)
         return self
 
+    def compress(self, rank: Optional[int] = None, *, keep: float = 1.0) -> Adapter:
+        """The same at a smaller rank: each matrix's change becomes the nearest to it of that rank; `errors` tells what that cost.
+
+        Args:
+            rank: that a matrix has at most; None: any.
+            keep: the share, in (0, 1], of a change's squared norm that is kept at least, as far as `rank` allows.
+
+        Raises: ArgumentError, UnsupportedError (DoRA).
+        """
+        box = ffi.new("weft_adapter_file **")
+        with self._handle as file:
+            call(lib.weft_adapter_file_compress, file, rank or 0, keep, box)
+        other = Adapter.__new__(Adapter)
+        other._handle = Handle("the adapter", box, lib.weft_adapter_file_close)
+        return other
+
     def _described(self) -> Any:
         out = result("weft_adapter_info")
         with self._handle as file:
@@ -147,13 +163,18 @@ class Adapter:
     @property
     def matrices(self) -> List[str]:
         """Names of the tensors that it changes."""
-        names = []
+        return list(self.errors)
+
+    @property
+    def errors(self) -> Dict[str, float]:
+        """Of what `compress` made: {tensor: norm of what it lost, as a share of the norm of its change}; zeros otherwise."""
+        found = {}
         with self._handle as file:
             for i in range(self._described().n_matrices):
                 matrix = result("weft_adapter_matrix")
                 call(lib.weft_adapter_file_matrix, file, i, matrix)
-                names.append(text_of(matrix.name))
-        return names
+                found[text_of(matrix.name)] = float(matrix.error)
+        return found
 
     def save(self, path: Path, base: Optional[Path] = None) -> None:
         """Writes it: a GGUF adapter where the path ends in ".gguf", else a PEFT folder, which needs the base.

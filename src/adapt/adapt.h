@@ -182,6 +182,26 @@ typedef struct weft__adapt_mix {
 weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft__adapt_mix *mix, weft__adapt **out,
                               weft_error *err);
 
+/* ---- an adapter at a smaller rank ---- */
+
+typedef struct weft__adapt_cut {
+    int32_t rank; /* that a matrix has at most; 0: as it had */
+    double keep;  /* (0, 1] share of ||B A||^2 that it keeps at least, as far as `rank` allows; 1: all of it */
+} weft__adapt_cut;
+
+/* What it cost a matrix. */
+typedef struct weft__adapt_lost {
+    int32_t rank_before, rank;
+    double error; /* ||before - after|| / ||before||, Frobenius's norm, of all experts together; 0 of no change */
+} weft__adapt_lost;
+
+/* Each change as the nearest of its rank (svd.h), with a scale of 1; ranks are as small as `cut` lets them be, and no
+ * larger than the change's own, 1 at least; of experts, that of the one that needs most. lost (or NULL): [n_pairs].
+ * Several adapters: merged by CAT before. WEFT_ARGUMENT (cut; NaN and infinity; values beyond float32's),
+ * WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT as weft__adapt_svd_of, WEFT_NO_MEMORY; *out is NULL then. */
+weft_status weft__adapt_compress(const weft__adapt *a, const weft__adapt_cut *cut, weft__adapt **out,
+                                 weft__adapt_lost *lost, weft_error *err);
+
 /* ---- what a program runs ---- */
 
 /* A matrix of the base, or a range of its rows, as adapters see it. */

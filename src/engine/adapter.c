@@ -153,6 +153,7 @@ void weft_adapter_file_close(weft_adapter_file **file)
     weft_adapter_file *f = file ? *file : NULL;
     if (!f) return;
     weft__adapt_close(&f->a);
+    weft__free(f->lost);
     weft__free(f);
     *file = NULL;
 }
@@ -187,7 +188,9 @@ weft_status weft_adapter_file_matrix(const weft_adapter_file *f, int32_t index, 
                                      .n_experts = p->n_experts,
                                      .scale = p->scale,
                                      .dora = p->magnitude != NULL,
-                                     .name = p->name};
+                                     .name = p->name,
+                                     .rank_before = f->lost ? f->lost[index].rank_before : p->rank,
+                                     .error = f->lost ? f->lost[index].error : 0};
     return weft__params_write(WEFT__PARAMS_TYPE(weft_adapter_matrix), out, &own, err);
 }
 
@@ -253,6 +256,20 @@ weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, con
     weft_adapter_file *f = weft__alloc_zero(1, sizeof *f);
     if (!f) return weft_fail(err, WEFT_NO_MEMORY, "no memory to merge adapters");
     st = weft__adapt_merge(stack, n, &mix, &f->a, err);
+    if (st) weft_adapter_file_close(&f);
+    *out = f;
+    return st;
+}
+
+weft_status weft_adapter_file_compress(const weft_adapter_file *file, int32_t rank, double keep,
+                                       weft_adapter_file **out, weft_error *err)
+{
+    const weft__adapt_cut cut = {.rank = rank, .keep = keep};
+    weft_adapter_file *f = weft__alloc_zero(1, sizeof *f);
+    *out = NULL;
+    if (f) f->lost = weft__alloc_zero((size_t)file->a->n_pairs + 1, sizeof *f->lost);
+    weft_status st = f && f->lost ? weft__adapt_compress(file->a, &cut, &f->a, f->lost, err)
+                                  : weft_fail(err, WEFT_NO_MEMORY, "no memory to compress an adapter");
     if (st) weft_adapter_file_close(&f);
     *out = f;
     return st;

@@ -39,18 +39,6 @@ struct weft__engine_drafter_text {
 
 enum { PADDING = 128 /* ids that one vocabulary may have beyond the other */ };
 
-static weft_status refuse_token(const char *small, const char *large, int32_t id, const weft_tokenizer *a,
-                                const weft_tokenizer *b, weft_error *err)
-{
-    size_t n, m;
-    const char *x = weft_token_piece(a, id, &n), *y = weft_token_piece(b, id, &m);
-    return weft_fail(
-        err, WEFT_ARGUMENT,
-        "%s cannot guess for %s: they have different vocabularies (token %d is '%.*s' there, '%.*s' here); "
-        "a draft model is one of the same family",
-        small, large, id, n < 40 ? (int)n : 40, x ? x : "", m < 40 ? (int)m : 40, y ? y : "");
-}
-
 static int same_token(const weft_tokenizer *a, const weft_tokenizer *b, int32_t id)
 {
     size_t n, m;
@@ -58,8 +46,39 @@ static int same_token(const weft_tokenizer *a, const weft_tokenizer *b, int32_t 
     return n == m && (!n || !memcmp(x, y, n)) && weft_token_is_end(a, id) == weft_token_is_end(b, id);
 }
 
+static int far_apart(int32_t n, int32_t m)
+{
+    return n - m > PADDING || m - n > PADDING;
+}
+
+static weft_status refuse_size(const char *small, const char *large, int32_t n, int32_t m, const char *what,
+                               const char *who, weft_error *err)
+{
+    return weft_fail(err, WEFT_ARGUMENT,
+                     "%s cannot %s %s: its vocabulary has %d tokens, and that one %d; %s is one of the same family",
+                     small, what, large, n, m, who);
+}
+
+weft_status weft__engine_drafter_words(const weft_tokenizer *a, const weft_tokenizer *b, const char *small,
+                                       const char *large, const char *what, const char *who, weft_error *err)
+{
+    const int32_t n = weft_tokenizer_n_vocab(a), m = weft_tokenizer_n_vocab(b), shared = n < m ? n : m;
+    int32_t id = 0;
+    if (far_apart(n, m)) return refuse_size(small, large, n, m, what, who, err);
+    while (id < shared && same_token(a, b, id)) id++;
+    if (id == shared) return WEFT_OK;
+    size_t n_x, n_y;
+    const char *x = weft_token_piece(a, id, &n_x), *y = weft_token_piece(b, id, &n_y);
+    return weft_fail(err, WEFT_ARGUMENT,
+                     "%s cannot %s %s: they have different vocabularies (token %d is '%.*s' there, '%.*s' here); "
+                     "%s is one of the same family",
+                     small, what, large, id, n_x < 40 ? (int)n_x : 40, x ? x : "", n_y < 40 ? (int)n_y : 40, y ? y : "",
+                     who);
+}
+
 weft_status weft__engine_drafter_fits(const weft_model *target, const weft_model *model, weft_error *err)
 {
+    static const char what[] = "guess for", who[] = "a draft model";
     char small[WEFT__NAME_SHOW * 2], large[WEFT__NAME_SHOW * 2];
     const weft_tokenizer *a = model->tokenizer, *b = target->tokenizer;
     weft__name_show_path(small, model->source.label);
@@ -67,16 +86,9 @@ weft_status weft__engine_drafter_fits(const weft_model *target, const weft_model
     if (!a != !b)
         return weft_fail(err, WEFT_ARGUMENT, "%s cannot guess for %s: %s has no tokenizer to compare", small, large,
                          a ? large : small);
-    const int32_t n = a ? weft_tokenizer_n_vocab(a) : model->hp.n_vocab,
-                  m = b ? weft_tokenizer_n_vocab(b) : target->hp.n_vocab, shared = n < m ? n : m;
-    if (n - m > PADDING || m - n > PADDING || (!a && n != m))
-        return weft_fail(err, WEFT_ARGUMENT,
-                         "%s cannot guess for %s: its vocabulary has %d tokens, and that one %d; a draft model is one "
-                         "of the same family",
-                         small, large, n, m);
-    for (int32_t id = 0; id < shared && a; id++)
-        if (!same_token(a, b, id)) return refuse_token(small, large, id, a, b, err);
-    return WEFT_OK;
+    if (a) return weft__engine_drafter_words(a, b, small, large, what, who, err);
+    const int32_t n = model->hp.n_vocab, m = target->hp.n_vocab;
+    return n == m ? WEFT_OK : refuse_size(small, large, n, m, what, who, err);
 }
 
 /* Bytes of weights that a step of one row reads. */

@@ -29,6 +29,11 @@ typedef struct weft__engine_drafter_params {
     uint32_t kv_dtype;
 } weft__engine_drafter_params;
 
+/* Have two vocabularies the same tokens under the same ids? Either may have some more behind those of the other, as
+ * padding. small, large: names for the message, what a cannot do ("guess for"), and who a should be ("a draft
+ * model"). WEFT_ARGUMENT: the first token that differs, or the sizes. */
+weft_status weft__engine_drafter_words(const weft_tokenizer *a, const weft_tokenizer *b, const char *small,
+                                       const char *large, const char *what, const char *who, weft_error *err);
 /* May `model` guess for `target`? WEFT_ARGUMENT says why not: another vocabulary, with the first token that differs.
  * Outlines will do. */
 weft_status weft__engine_drafter_fits(const weft_model *target, const weft_model *model, weft_error *err);

@@ -125,6 +125,7 @@ typedef struct weft__engine_base_names {
 
 struct weft_adapter_file {
     weft__adapt *a;
+    weft__adapt_lost *lost; /* [n_pairs] of one that was compressed, or NULL */
 };
 
 /* adapter.c: src outlives nothing. out must stay where it is. */

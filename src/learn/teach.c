@@ -202,11 +202,13 @@ static int came_out(teach *s, int32_t n, float at)
     return 1;
 }
 
-static weft_status add_rows(teach *s, float anchor, weft_error *err)
+/* kept: by another model's words, where there is one, and held to what the parent says. */
+static weft_status add_rows(teach *s, int kept, weft_error *err)
 {
-    const weft__train_objective objective = {.kind = WEFT__LOSS_LIKELIHOOD, .anchor = anchor};
-    const weft__train_batch b = weft__teach_rows_batch(&s->rows);
-    return b.n_rows ? weft__trainer_learn(s->t, &objective, &b, NULL, err) : WEFT_OK;
+    const weft__train_objective objective = {.kind = WEFT__LOSS_LIKELIHOOD, .anchor = kept ? s->o->anchor : 0};
+    weft__train_batch b = weft__teach_rows_batch(&s->rows);
+    const weft_status st = kept && b.n_rows && s->o->soften ? s->o->soften(s->o->soften_arg, &b, err) : WEFT_OK;
+    return !st && b.n_rows ? weft__trainer_learn(s->t, &objective, &b, NULL, err) : st;
 }
 
 /* What is taught, in as many batches as it takes; *holds: all of it comes out. */
@@ -253,7 +255,7 @@ static weft_status make_steps(teach *s, weft__teach_report *out, weft_error *err
         if (st || out->came_out || step == s->o->most_steps) return st;
         if ((st = add_wrong_rows(s, info.max_rows, err))) return st;
         if (!put_kept(s, info.max_rows)) return teach_no_memory(err);
-        if ((st = add_rows(s, s->o->anchor, err)) || (st = weft__trainer_step(s->t, NULL, err))) return st;
+        if ((st = add_rows(s, 1, err)) || (st = weft__trainer_step(s->t, NULL, err))) return st;
         out->n_steps++;
     }
 }
@@ -379,6 +381,7 @@ static weft_status open_trainer(teach *s, weft_error *err)
     if (s->task->parent) {
         float scale;
         st = weft__train_adapter_options(s->task->parent, &t.lora_rank, &scale, &targets, err);
+        if (t.lora_rank < o->rank) t.lora_rank = o->rank; /* it was compressed: what comes has room again */
         t.lora_alpha = scale * (float)t.lora_rank;
         t.lora_targets = targets;
     }

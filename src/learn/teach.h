@@ -37,6 +37,9 @@ typedef struct weft__teach_options {
     uint64_t seed;          /* of A, and of the turns */
     int (*stop)(void *arg); /* as weft__train_options has it */
     void *stop_arg;
+    /* NULL, or asked with each batch of what is kept, whose targets it may change (distil.h) */
+    weft_status (*soften)(void *arg, weft__train_batch *b, weft_error *err);
+    void *soften_arg;
 } weft__teach_options;
 void weft__teach_options_default(weft__teach_options *o);
 

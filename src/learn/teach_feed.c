@@ -19,11 +19,12 @@ enum { AGAIN_MS = 200 /* where the loop has no room for more */ };
 weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__version_row *row, const char *base,
                                       weft_error *err)
 {
-    char parent[24], report[192], kl[40] = "", over[64] = "";
+    char parent[24], report[256 + WEFT__VERSION_WHY], kl[40] = "", over[64] = "", by[64 + WEFT__VERSION_WHY] = "";
     snprintf(parent, sizeof parent, "%lld", (long long)row->parent);
     if (base && *base) snprintf(over, sizeof over, ",\"base\":\"%.40s\"", base);
     if (row->kl != 0 && isfinite(row->kl)) snprintf(kl, sizeof kl, ",\"kl\":%.9g", row->kl);
-    snprintf(report, sizeof report, "{\"reason\":\"%s\"%s%s}", row->reason, kl, over);
+    if (*row->by) snprintf(by, sizeof by, ",\"by\":\"%s\",\"why\":\"%s\"", row->by, row->why);
+    snprintf(report, sizeof report, "{\"reason\":\"%s\"%s%s%s}", row->reason, kl, by, over);
     const weft__learn_version v = {.tenant = row->tenant,
                                    .adapter = row->name,
                                    .version = row->version,

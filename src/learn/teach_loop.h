@@ -39,6 +39,9 @@ typedef struct weft__teach_loop_params {
     const weft__teach_text *publics; /* weft__teach_task */
     float share;                     /* of its time while requests run, 0..1; 0: it waits until none does */
     int32_t neighbours;              /* answers that are kept as such, of a tenant, at most (32) */
+    /* Of consolidation: a larger model that teaches (contest.h), and the one that learns, as paths; NULL: none.
+     * Borrowed for good */
+    const char *teacher, *pupil;
     weft__teach_hooks hooks;
 } weft__teach_loop_params;
 void weft__teach_loop_params_default(weft__teach_loop_params *p);
@@ -60,8 +63,8 @@ weft_status weft__teach_loop_keep(weft__teach_loop *loop, const char *tenant, co
  * first that is put for the tenant. Fails likewise. */
 weft_status weft__teach_loop_know(weft__teach_loop *loop, const char *tenant, const char *name, int64_t version,
                                   int64_t event, const weft__teach_event *e, weft_error *err);
-/* In its turn: all corrections that the current version knows are learned anew from the base; the better of the two
- * stays: the new one where the gate lets it pass, and it is no further from the base. */
+/* In its turn: all corrections that the current version knows are learned anew from the base, and it is compressed; the
+ * best of them by the gate stays (contest.h), and the row says why. */
 weft_status weft__teach_loop_consolidate(weft__teach_loop *loop, const char *tenant, const char *name, weft_error *err);
 
 /* Takes all that is known of a tenant, its versions included: what waits is dropped, and what is being learned for it

@@ -9,6 +9,7 @@
 #include "base/background.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "learn/contest.h"
 #include "learn/teach_parts.h"
 
 enum { PATH = 4096 };
@@ -106,6 +107,8 @@ typedef struct loop_making {
     int64_t now, parent, first, last; /* current version, that it goes on from; numbers of events */
     int64_t version;                  /* it became; 0: none, as people went to another version meanwhile */
     weft__teach_report report;
+    char by[WEFT__VERSION_BY], why[WEFT__VERSION_WHY]; /* of a consolidation */
+    int is_same;                                       /* it is the current version, compressed */
     char full_name[WEFT__VERSION_FULL_NAME], path[PATH];
     weft_status status;
     weft_error err;
@@ -165,14 +168,41 @@ static int gather_kept(loop_making *m)
     return m->kept != NULL;
 }
 
-static weft_status open_parent(loop_making *m, weft__adapt **out, weft_error *err)
+/* Of version `number`; 0: none. */
+static weft_status open_version(loop_making *m, int64_t number, weft__adapt **out, weft_error *err)
 {
     char full[WEFT__VERSION_FULL_NAME], path[PATH];
-    if (!m->parent) return WEFT_OK;
-    weft__version_write_name(m->t->name, m->parent, full);
+    if (!number) return WEFT_OK;
+    weft__version_write_name(m->t->name, number, full);
     const weft__teach_hooks *h = &m->l->p.hooks;
     weft_status st = h->place(h->arg, m->t->tenant, full, path, err);
     return st ? st : weft__adapt_open(path, NULL, UINT64_MAX, out, err);
+}
+
+/* All that the current version knows, by whoever knows it best (contest.h). One that was compressed has learned nothing
+ * new: it goes on from the current version, as which it knows all. */
+static weft_status consolidate(loop_making *m, const weft__teach_task *task, const weft__teach_options *o)
+{
+    const weft__teach_loop_params *p = &m->l->p;
+    const int64_t before = weft__versions_parent(m->l->versions, m->t->tenant, m->t->name, m->now);
+    weft__adapt *now = NULL;
+    weft__contest_result r;
+    if (open_version(m, m->now, &now, &m->err)) weft__log(WEFT__LOG_WARN, "%s is learned anew", m->err.message);
+    m->err = (weft_error){0};
+    const weft__contest_task contest = {
+        .teach = *task, .options = o, .now = now, .now_goes_on = before != 0, .teacher = p->teacher, .pupil = p->pupil};
+    weft_status st = weft__contest_hold(&contest, &r, &m->err);
+    weft__adapt_close(&now);
+    if (st) return st;
+    m->report.gate = r.best.gate;
+    m->report.n_steps = r.best.n_steps;
+    m->report.scale = r.best.scale;
+    m->report.id = r.id;
+    snprintf(m->by, sizeof m->by, "%s", r.best.by);
+    snprintf(m->why, sizeof m->why, "%s", r.why);
+    m->is_same = r.best.rank > 0;
+    if (m->is_same) m->parent = m->now, m->first = m->last = 0;
+    return WEFT_OK;
 }
 
 /* On the background's thread. */
@@ -190,39 +220,28 @@ static void make(void *arg)
                                        .probe = p->probe,
                                        .n_probe = p->n_probe,
                                        .goes_on = m->parent != 0};
-    const weft__teach_task task = {.base = p->base,
-                                   .tok = p->tok,
-                                   .events = m->events,
-                                   .n_events = m->n_events,
-                                   .replay = m->replay.text,
-                                   .n_replay = (int32_t)m->replay.n,
-                                   .neighbours = m->kept,
-                                   .n_neighbours = m->n_kept,
-                                   .publics = p->publics,
-                                   .n_publics = p->n_publics,
-                                   .judge = &judge,
-                                   .path = m->path,
-                                   .name = m->full_name,
-                                   .parent = NULL};
-    weft__teach_task with_parent = task;
+    weft__teach_task task = {.base = p->base,
+                             .tok = p->tok,
+                             .events = m->events,
+                             .n_events = m->n_events,
+                             .replay = m->replay.text,
+                             .n_replay = (int32_t)m->replay.n,
+                             .neighbours = m->kept,
+                             .n_neighbours = m->n_kept,
+                             .publics = p->publics,
+                             .n_publics = p->n_publics,
+                             .judge = &judge,
+                             .path = m->path,
+                             .name = m->full_name};
     o.stop = weft__teach_pace;
     o.stop_arg = m->l;
     m->l->worked_ns = weft__clock_ns();
-    m->status = open_parent(m, &parent, &m->err);
-    with_parent.parent = parent;
-    if (!m->status) m->status = weft__teach(&with_parent, &o, &m->report, &m->err);
+    m->status = open_version(m, m->parent, &parent, &m->err);
+    task.parent = parent;
+    if (!m->status)
+        m->status = m->job->what == WEFT__TEACH_CONSOLIDATE ? consolidate(m, &task, &o)
+                                                            : weft__teach(&task, &o, &m->report, &m->err);
     weft__adapt_close(&parent);
-}
-
-/* The better of the two stays. */
-static void better_stays(loop_making *m)
-{
-    weft__gate_report *g = &m->report.gate;
-    if (m->job->what != WEFT__TEACH_CONSOLIDATE || !g->passed ||
-        !(g->kl > weft__versions_kl(m->l->versions, m->t->tenant, m->t->name, m->now)))
-        return;
-    g->passed = 0;
-    g->reason = WEFT__GATE_KL;
 }
 
 static weft_status publish(loop_making *m, weft_error *err)
@@ -236,6 +255,8 @@ static weft_status publish(loop_making *m, weft_error *err)
                              .kl = g->kl};
     snprintf(row.tenant, sizeof row.tenant, "%s", m->t->tenant);
     snprintf(row.name, sizeof row.name, "%s", m->t->name);
+    snprintf(row.by, sizeof row.by, "%s", m->by);
+    snprintf(row.why, sizeof row.why, "%s", m->why);
     snprintf(row.reason, sizeof row.reason, "%s", g->passed ? "" : weft__gate_reason_name(g->reason));
     if (g->passed)
         snprintf(row.content, sizeof row.content, "%016llx%016llx", (unsigned long long)m->report.id.word[0],
@@ -278,6 +299,7 @@ static void tell(const loop_making *m)
         m->full_name, g->passed ? "published" : weft__gate_reason_name(g->reason), m->report.n_steps,
         (double)m->report.scale, g->corrections, g->n_corrections, g->paraphrases, g->n_paraphrases, g->lost,
         g->n_held_out, g->neighbours, g->n_neighbours, g->kl, g->norm);
+    if (*m->by) weft__log(WEFT__LOG_INFO, "%s: %s, %s", m->full_name, m->by, m->why);
 }
 
 /* m->version is 0 where there was nothing to learn, too. */
@@ -291,9 +313,8 @@ static weft_status make_one(loop_making *m, weft__teach_job *j, weft_error *err)
     if (st) return st;
     weft__background_run(make, m);
     if (m->status) return weft_fail(err, m->status, "%s: %s", m->full_name, m->err.message);
-    better_stays(m);
     st = publish(m, err);
-    if (!st && m->version && m->report.gate.passed) st = remember(m, j, err);
+    if (!st && m->version && m->report.gate.passed && !m->is_same) st = remember(m, j, err);
     if (!st && m->version) tell(m);
     return st;
 }

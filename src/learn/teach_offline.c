@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "learn/distil.h"
 #include "learn/teach_store.h"
 #include "train/base.h"
 
@@ -41,6 +42,15 @@ static weft_status open_folder(const char *dir, weft__learn_store **out, weft_er
     return weft__learn_open(&options, out, err);
 }
 
+/* Before anything is learned: does it know the same tokens? */
+static weft_status try_teacher(const weft__teach_offline *o, weft_error *err)
+{
+    weft__distil *d = NULL;
+    const weft_status st = weft__distil_open(o->teacher, o->model, 1, 1, o->n_threads, &d, err);
+    weft__distil_close(&d);
+    return st;
+}
+
 static weft_status open_all(offline *f, weft_error *err)
 {
     static const weft__train_base_overrides none = {NULL, NULL};
@@ -48,8 +58,11 @@ static weft_status open_all(offline *f, weft_error *err)
     weft__teach_store_params p;
     weft_status st = open_folder(o->dir, &f->store, err);
     if (!st) st = weft__train_base_open(&f->base, o->model, 1, &none, err);
+    if (!st && o->teacher) st = try_teacher(o, err);
     if (st) return st;
     weft__teach_store_params_default(&p);
+    p.loop.teacher = o->teacher;
+    p.loop.pupil = o->model;
     p.loop.base = &f->base.source;
     p.loop.tok = f->base.tok;
     p.loop.options.n_threads = o->n_threads;

@@ -10,7 +10,7 @@
 
 enum weft__teach_offline_what {
     WEFT__TEACH_OFFLINE_WAITING,    /* corrections that came since the last version are learned */
-    WEFT__TEACH_OFFLINE_CONSOLIDATE /* and then all that the current version knows, from the base, at once */
+    WEFT__TEACH_OFFLINE_CONSOLIDATE /* and then the best of what knows as much as the current one (contest.h) */
 };
 
 typedef struct weft__teach_offline {
@@ -19,13 +19,15 @@ typedef struct weft__teach_offline {
     int64_t *n_others;       /* weft__teach_store_n_others, also where it fails; or NULL */
     const char *tenant;      /* NULL: all */
     int what;                /* weft__teach_offline_what */
+    const char *teacher;     /* of CONSOLIDATE: a larger model of the same vocabulary, as model; NULL: none */
     int32_t n_threads;       /* 0: one per core */
     /* Called with each row that is new, on a thread of the library's; row->reason has the gate's. */
     void (*told)(void *arg, const weft__version_row *row);
     void *arg;
 } weft__teach_offline;
 
-/* WEFT_NOT_FOUND (nothing is kept there), WEFT_BUSY (a server has the folder), WEFT_UNSUPPORTED (a model that cannot be
+/* WEFT_NOT_FOUND (nothing is kept there), WEFT_BUSY (a server has the folder), WEFT_ARGUMENT (the teacher has other
+ * tokens), WEFT_UNSUPPORTED (a model that cannot be
  * trained; a build without SQLite), and as opening the model does; what could not be learned is told by the first
  * failure. */
 weft_status weft__teach_offline_run(const weft__teach_offline *o, weft_error *err);

@@ -229,15 +229,6 @@ int64_t weft__versions_parent(weft__versions *v, const char *tenant, const char 
     return parent;
 }
 
-double weft__versions_kl(weft__versions *v, const char *tenant, const char *name, int64_t version)
-{
-    pthread_mutex_lock(&v->lock);
-    const weft__version_row *r = published(v, tenant, name, version);
-    const double kl = r && r->kl != 0 ? r->kl : NAN;
-    pthread_mutex_unlock(&v->lock);
-    return kl;
-}
-
 int64_t weft__versions_next(weft__versions *v, const char *tenant, const char *name)
 {
     pthread_mutex_lock(&v->lock);

@@ -14,10 +14,12 @@
 #include "weft/error.h"
 
 enum {
-    WEFT__VERSION_NAME = 100,     /* bytes of a lineage's name, the NUL included */
-    WEFT__VERSION_TENANT = 64,    /* of a tenant's, likewise */
-    WEFT__VERSION_CONTENT = 33,   /* of a content id */
-    WEFT__VERSION_FULL_NAME = 128 /* of NAME@7 */
+    WEFT__VERSION_NAME = 100,      /* bytes of a lineage's name, the NUL included */
+    WEFT__VERSION_TENANT = 64,     /* of a tenant's, likewise */
+    WEFT__VERSION_CONTENT = 33,    /* of a content id */
+    WEFT__VERSION_FULL_NAME = 128, /* of NAME@7 */
+    WEFT__VERSION_BY = 16,         /* of how it was made */
+    WEFT__VERSION_WHY = 256        /* of what was weighed against what */
 };
 
 typedef enum weft__version_what {
@@ -38,7 +40,10 @@ typedef struct weft__version_row {
     char content[WEFT__VERSION_CONTENT]; /* of what was published */
     char reason[24];                     /* of the gate, of one that was rejected */
     int64_t first_event, last_event;     /* that it learned from; 0: none */
-    double kl;                           /* of the gate, to the base, nats a token; 0 or not finite: not measured */
+    /* of a consolidation: "retrained", "distilled" or "compressed", and how the candidates fared, the best first; else
+     * "". Plain words: no quotes, no backslashes */
+    char by[WEFT__VERSION_BY], why[WEFT__VERSION_WHY];
+    double kl; /* of the gate, to the base, nats a token; 0 or not finite: not measured */
 } weft__version_row;
 
 typedef struct weft__versions weft__versions;
@@ -70,8 +75,6 @@ int64_t weft__versions_current(weft__versions *v, const char *tenant, const char
 int weft__versions_is_published(weft__versions *v, const char *tenant, const char *name, int64_t version);
 /* That a published version went on from; 0: the base, or no such version. */
 int64_t weft__versions_parent(weft__versions *v, const char *tenant, const char *name, int64_t version);
-/* Its KL to the base; NAN: it was not measured, or there is no such version. */
-double weft__versions_kl(weft__versions *v, const char *tenant, const char *name, int64_t version);
 /* The number that the next one will have. */
 int64_t weft__versions_next(weft__versions *v, const char *tenant, const char *name);
 /* Calls fn with the rows of a tenant (NULL: of all) in their order; fn must not call back. */

@@ -27,21 +27,28 @@ typedef struct learned_history {
     size_t n;
 } learned_history;
 
-/* Of {"reason":"kl","kl":0.03}; without the second it was not measured. */
+static void put_member(weft__strbuf *out, const weft__json *root, const char *name, int always)
+{
+    const char *text = "";
+    size_t n = 0;
+    if (!weft__json_string(weft__json_get(root, name), &text, &n) && !always) return;
+    weft__strbuf_printf(out, ",\"%s\":", name);
+    weft__json_write_string(out, text, n);
+}
+
+/* Of {"reason":"kl","kl":0.03}; without the second it was not measured; with "by" and "why" of a consolidation. */
 static void put_report(weft__strbuf *out, const char *report)
 {
     weft__json *root = NULL;
-    const char *reason = "";
-    size_t n = 0;
     double kl;
-    if (report && *report && !weft__json_parse(report, strlen(report), &root, NULL))
-        weft__json_string(weft__json_get(root, "reason"), &reason, &n);
-    weft__strbuf_puts(out, ",\"reason\":");
-    weft__json_write_string(out, reason, n);
+    if (report && *report && weft__json_parse(report, strlen(report), &root, NULL)) root = NULL;
+    put_member(out, root, "reason", 1);
     if (weft__json_double(weft__json_get(root, "kl"), &kl)) {
         weft__strbuf_puts(out, ",\"kl\":");
         weft__json_write_double(out, kl);
     }
+    put_member(out, root, "by", 0);
+    put_member(out, root, "why", 0);
     weft__json_free(&root);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "engine/drafter.h"
 #include "weft/model.h"
 #include "weft/session.h"
 #include "weft/text.h"
@@ -16,7 +17,8 @@ struct weft__train_teacher {
     weft_model *model;
     weft_session *session;
     int32_t n_vocab, n_top;
-    float *logits; /* [LOGIT_ROWS, V] */
+    int32_t n_shared; /* tokens that the pupil has, too */
+    float *logits;    /* [LOGIT_ROWS, V] */
     /* [max_rows] or [max_rows, n_top] */
     weft__train_top *top;
     int32_t *token;
@@ -28,23 +30,20 @@ static weft_status teacher_no_memory(weft_error *err)
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for what the teacher says");
 }
 
-/* Of the same words under the same ids? */
-static weft_status check_vocabulary(const weft__train_teacher *t, const char *pupil, const char *path, weft_error *err)
+/* Of the same words under the same ids, as draft models are? Those that both have are told. */
+static weft_status check_vocabulary(weft__train_teacher *t, const char *pupil, const char *path, weft_error *err)
 {
     weft_file *file = NULL;
     weft_tokenizer *own = NULL;
     const weft_tokenizer *his = weft_model_tokenizer(t->model);
-    weft_status st = weft_file_open(pupil, &file, err);
+    weft_status st = his ? weft_file_open(pupil, &file, err)
+                         : weft_fail(err, WEFT_ARGUMENT, "%s cannot teach: it has no tokenizer to compare", path);
     if (!st) st = weft_tokenizer_open(file, &own, err);
-    int same = !st && his && weft_tokenizer_n_vocab(own) == weft_tokenizer_n_vocab(his);
-    for (int32_t i = 0; same && i < weft_tokenizer_n_vocab(own); i++) {
-        size_t n, m;
-        const char *a = weft_token_piece(own, i, &n), *b = weft_token_piece(his, i, &m);
-        same = !a == !b && (!a || (n == m && !memcmp(a, b, n)));
+    if (!st) st = weft__engine_drafter_words(his, own, path, pupil, "teach", "a teacher", err);
+    if (!st) {
+        const int32_t n = weft_tokenizer_n_vocab(own), m = weft_tokenizer_n_vocab(his), shared = n < m ? n : m;
+        t->n_shared = shared < t->n_vocab ? shared : t->n_vocab;
     }
-    if (!st && !same)
-        st = weft_fail(err, WEFT_ARGUMENT, "%s has another vocabulary than %s: a teacher must have the same", path,
-                       pupil);
     weft_tokenizer_close(&own);
     weft_file_close(&file);
     return st;
@@ -66,10 +65,10 @@ weft_status weft__train_teacher_open(const char *path, const char *pupil, int32_
     sp.kv_dtype = WEFT_F32;
     weft_status st = weft_model_open(path, &mp, &t->model, err);
     if (!st) st = weft_model_describe(t->model, &info, err);
+    t->n_vocab = info.n_vocab;
     if (!st) st = check_vocabulary(t, pupil, path, err);
     if (!st) st = weft_session_new(t->model, &sp, &t->session, err);
-    t->n_vocab = info.n_vocab;
-    t->n_top = n_top < info.n_vocab ? n_top : info.n_vocab;
+    t->n_top = n_top < t->n_shared ? n_top : t->n_shared;
     const size_t rows = (size_t)max_rows, all = rows * (size_t)t->n_top;
     if (!st) {
         t->logits = weft__alloc_array((size_t)LOGIT_ROWS * (size_t)t->n_vocab, sizeof *t->logits);
@@ -98,11 +97,11 @@ void weft__train_teacher_close(weft__train_teacher **pt)
     *pt = NULL;
 }
 
-/* The n_top largest of x [V], the largest first, of two equal ones the lower id. */
+/* The n_top largest of x [n_shared], the largest first, of two equal ones the lower id. */
 static void take_largest(const weft__train_teacher *t, const float *x, int32_t *token)
 {
     int32_t n = 0;
-    for (int32_t id = 0; id < t->n_vocab; id++) {
+    for (int32_t id = 0; id < t->n_shared; id++) {
         if (n == t->n_top && !(x[id] > x[token[n - 1]])) continue;
         int32_t at = n < t->n_top ? n++ : n - 1;
         for (; at > 0 && x[id] > x[token[at - 1]]; at--) token[at] = token[at - 1];

@@ -9,8 +9,9 @@
 
 typedef struct weft__train_teacher weft__train_teacher;
 
-/* n_ctx: the longest text; max_rows: of a batch; n_vocab: the pupil's tokens. Fails as weft_model_open does, and with
- * WEFT_ARGUMENT where the vocabularies have other sizes or names. */
+/* n_ctx: the longest text; max_rows: of a batch; pupil: the path of the model that learns. Fails as weft_model_open
+ * does, and with WEFT_ARGUMENT where the vocabularies differ (weft__engine_drafter_words); tokens that one alone has
+ * are no targets. */
 weft_status weft__train_teacher_open(const char *path, const char *pupil, int32_t n_ctx, int32_t max_rows,
                                      int32_t n_top, int32_t n_threads, weft__train_teacher **out, weft_error *err);
 void weft__train_teacher_close(weft__train_teacher **t);

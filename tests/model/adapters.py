@@ -303,8 +303,12 @@ class Merging(Adapted):
     def merge(self, method, *options, weights=(0.7, 0.4)):
         out = self.path("merged.gguf")
         adapters = [o for (_, path), w in zip(self.loras, weights) for o in ("--adapter", f"{os.path.basename(path)}={path}:{w}")]
-        self.ok("adapter", "merge", self.folder, out, *adapters, "--method", method, *options)
+        self.out = self.ok("adapter", "merge", self.folder, out, *adapters, "--method", method, *options)
         return gguf_file.read(out)[1]
+
+    def change(self, merged, name):
+        a, b = (merged[f"blk.0.{name}.weight.lora_{end}"].astype(np.float64) for end in "ab")
+        return b @ a
 
     def halves(self, i, part, weights):
         module, parts, scale = self.loras[i][0].of["model.layers.0.mlp.up_proj.weight"]
@@ -324,6 +328,28 @@ class Merging(Adapted):
             module, parts, scale = lora.of["model.layers.0.mlp.up_proj.weight"]
             want = want + w * scale * lora.values[module + parts[1]] @ lora.values[module + parts[0]]
         self.assertLess(np.abs(got - want).max(), 1e-5)
+
+    def test_compression_is_the_nearest(self):
+        """As numpy's SVD of the whole product cuts it: the product, the singular values in both halves, the errors that are told."""
+        exact = {n: self.change(self.merge("cat"), n) for n in ("attn_q", "ffn_up")}
+        for options, rank in ((("--rank", "3"), 3), (("--keep", "0.9"), None), (("--rank", "4", "--keep", "0.9999999"), 4)):
+            merged = self.merge("cat", *options, "--json")
+            told = {m["name"]: m for m in json.loads(self.out)["matrices"]}
+            for name, c in exact.items():
+                u, s, v = np.linalg.svd(c)
+                r = rank or 1 + int(np.searchsorted(np.cumsum(s**2), 0.9 * np.sum(s**2)))
+                near = (u[:, :r] * s[:r]) @ v[:r]
+                self.assertLess(np.abs(self.change(merged, name) - near).max(), 1e-5, (name, options))
+                for end, axis in (("a", 1), ("b", 0)):
+                    half = merged[f"blk.0.{name}.weight.lora_{end}"].astype(np.float64)
+                    self.assertLess(np.abs(np.sum(half**2, axis=axis) / s[:r] - 1).max(), 1e-4, "singular values")
+                m = told[f"blk.0.{name}.weight"]
+                self.assertEqual((m["rank_before"], m["rank"]), (8, r))
+                self.assertLess(abs(m["error"] - np.sqrt(np.sum(s[r:]**2) / np.sum(s**2))), 1e-6)
+        for args, words in ((("--rank", "2"), "--method"), (("--method", "cat", "--json"), "--json"), (("--method", "cat", "--keep", "0"), "--keep")):
+            p = ref.weft("adapter", "merge", self.folder, self.path("x.gguf"), "--adapter", f"a={self.loras[0][1]}", *args)
+            self.assertEqual(p.returncode, 2, args)
+            self.assertIn(words, p.stderr.decode())
 
     def test_linear(self):
         for weights in ((0.7, 0.4), (1, -0.5)):

@@ -349,12 +349,14 @@ class Learned(unittest.TestCase):
         s = self.serve()
         self.assertEqual(s.post("/v1/learn/consolidate", {}, headers=as_("ada")).status, 404)
         self.learn(s, "One")
-        self.learn(s, "Two")
+        self.learn(s, "[kl 0.01] Two")
         a = s.post("/v1/learn/consolidate", None, headers=as_("ada"))
         self.assertEqual((a.status, a.json["object"]), (202, "learning.consolidate"))
         self.assertTrue(wait_until(lambda: self.show(s)["current"] == 3))
         last = self.show(s)["versions"][0]
         self.assertEqual((last["parent"], last["last_event"] - last["first_event"]), (0, 1))
+        self.assertEqual((last["by"], last["why"]), ("retrained", "by kl: retrained; current"))
+        self.assertNotIn("why", self.show(s)["versions"][1])
         self.stop(s)
 
     def test_another_process_knows_all_of_it(self):

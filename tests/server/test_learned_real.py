@@ -115,6 +115,15 @@ class Learned(unittest.TestCase):
             self.assertIn(words, told[1])
             self.assertEqual(told[0] != 0, rc != 0)
 
+    def test_a_teacher_is_looked_at_before(self):
+        kept = os.path.join(self.folder.name, "kept")
+        os.mkdir(kept)
+        self.assertEqual(self.weft("learn", "consolidate", real.MODEL, kept, "--teacher", real.MODEL)[0], 0)
+        for kind, teacher, status, words in (("consolidate", "nowhere.gguf", 1, "nowhere.gguf"), ("teach", real.MODEL, 2, "--teacher")):
+            rc, said = self.weft("learn", kind, real.MODEL, kept, "--teacher", teacher)
+            self.assertEqual(rc, status, said)
+            self.assertIn(words, said)
+
     def test_a_server_learns(self):
         s = self.serve()
         first = self.ask(s, ASKED)

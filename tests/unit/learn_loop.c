@@ -154,6 +154,29 @@ static void the_same_log_gives_the_same_contents(void **state)
     lesson_close(&l);
 }
 
+/* Anew from the base it learned these events; compressed it is the version before, and learned none. */
+static void is_consolidated(const weft__version_row *row, int64_t version, int64_t before, int64_t first, int64_t last)
+{
+    const int is_same = !strcmp(row->by, "compressed");
+    assert_true(is_same || !strcmp(row->by, "retrained"));
+    assert_true(row->version == version && row->parent == (is_same ? before : 0));
+    assert_true(row->first_event == (is_same ? 0 : first) && row->last_event == (is_same ? 0 : last));
+    assert_true(row->what == WEFT__VERSION_PUBLISHED || !strcmp(row->reason, "kl"));
+    assert_int_equal(row->what == WEFT__VERSION_PUBLISHED, !strstr(row->why, ": current: "));
+}
+
+static int32_t rank_of(room *r, const char *tenant, int64_t version)
+{
+    char full[WEFT__VERSION_FULL_NAME], file[4096];
+    weft__adapt *a = NULL;
+    weft__version_write_name("mine", version, full);
+    assert_int_equal(place(&r->s, tenant, full, file, NULL), WEFT_OK);
+    assert_int_equal(weft__adapt_open(file, NULL, UINT64_MAX, &a, NULL), WEFT_OK);
+    const int32_t rank = a->pairs[0].rank;
+    weft__adapt_close(&a);
+    return rank;
+}
+
 /* From a version that was gone back to, another way leads on; consolidation learns all that the version knows. */
 static void going_back_goes_on_from_there(void **state)
 {
@@ -180,11 +203,20 @@ static void going_back_goes_on_from_there(void **state)
     assert_int_equal(weft__teach_loop_consolidate(r.loop, "bob", "mine", NULL), WEFT_OK); /* who has nothing */
     weft__teach_loop_wait(r.loop);
     const weft__version_row *last = &r.s.row[r.s.n - 1];
-    assert_true(last->version == 4 && last->parent == 0 && last->first_event == 2 && last->last_event == 3);
-    assert_true(last->what == WEFT__VERSION_PUBLISHED || !strcmp(last->reason, "kl"));
+    const int64_t now_was = now(&r, "ann", NULL);
+    is_consolidated(last, 4, 3, 2, 3);
+    assert_true(strstr(last->why, "of 2, KL"));
+    put(&r, "ann", 5, 4); /* from there it goes on, and each correction is known once */
+    assert_int_equal(weft__teach_loop_consolidate(r.loop, "ann", "mine", NULL), WEFT_OK);
+    weft__teach_loop_wait(r.loop);
+    last = &r.s.row[r.s.n - 1];
+    assert_true(last[-1].what == WEFT__VERSION_PUBLISHED && last[-1].version == 5 && last[-1].parent == now_was);
+    assert_int_equal(rank_of(&r, "ann", 5), 8);
+    is_consolidated(last, 6, 5, 2, 4);
+    assert_true(strstr(last->why, "of 3, KL"));
     weft__teach_loop_get_stats(r.loop, &stats);
     assert_int_equal(stats.n_failed, 0);
-    assert_int_equal(stats.by_reason[WEFT__GATE_PASSED] + stats.by_reason[WEFT__GATE_KL], 4);
+    assert_int_equal(stats.by_reason[WEFT__GATE_PASSED] + stats.by_reason[WEFT__GATE_KL], 6);
     room_close(&r);
     lesson_close(&l);
 }

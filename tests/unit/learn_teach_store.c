@@ -231,6 +231,64 @@ static void what_is_kept_becomes_versions(void **state)
     lesson_close(&l);
 }
 
+typedef struct reported {
+    int n;
+    char by[WEFT__VERSION_BY], why[WEFT__VERSION_WHY], content[WEFT__VERSION_CONTENT];
+} reported;
+
+/* Of the last row. */
+static int take_report(void *arg, const weft__learn_version *v)
+{
+    reported *out = arg;
+    weft__json *report = NULL;
+    const char *by = "", *why = "";
+    size_t n;
+    assert_int_equal(weft__json_parse(v->report, strlen(v->report), &report, NULL), WEFT_OK);
+    weft__json_string(weft__json_get(report, "by"), &by, &n);
+    weft__json_string(weft__json_get(report, "why"), &why, &n);
+    snprintf(out->by, sizeof out->by, "%s", by);
+    snprintf(out->why, sizeof out->why, "%s", why);
+    snprintf(out->content, sizeof out->content, "%s", v->content);
+    out->n++;
+    weft__json_free(&report);
+    return 0;
+}
+
+/* Which one won, and why; also the next process knows each correction once. */
+static void what_is_consolidated_is_told(void **state)
+{
+    (void)state;
+    lesson l;
+    room r = {0};
+    reported first = {0}, second = {0};
+    lesson_open(&l);
+    snprintf(r.folder, sizeof r.folder, "/tmp/weft-XXXXXX");
+    assert_non_null(mkdtemp(r.folder));
+    room_begin(&r, &l);
+    answer(&r, "ann", "a1", 1);
+    answer(&r, "ann", "a2", 2);
+    tell(&r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
+    tell(&r, "ann", "a2", WEFT__LEARN_EDIT, OTHER);
+    weft__teach_store_wait(r.t);
+    assert_int_equal(weft__learn_versions(r.store, "ann", NULL, take_report, &first, NULL), WEFT_OK);
+    assert_true(first.n == 2 && !*first.by && !*first.why); /* a lesson is no contest */
+    assert_int_equal(weft__teach_store_consolidate(r.t, "ann", NULL), WEFT_OK);
+    weft__teach_store_wait(r.t);
+    assert_int_equal(weft__learn_versions(r.store, "ann", NULL, take_report, &first, NULL), WEFT_OK);
+    assert_true(!strcmp(first.by, "retrained") || !strcmp(first.by, "compressed"));
+    assert_true(strstr(first.why, "current: 2 of 2, KL ") && strstr(first.why, "by ") == first.why);
+    room_end(&r);
+    room_begin(&r, &l);
+    weft__teach_store_wait(r.t);
+    assert_int_equal(weft__teach_store_consolidate(r.t, "ann", NULL), WEFT_OK);
+    weft__teach_store_wait(r.t);
+    assert_int_equal(weft__learn_versions(r.store, "ann", NULL, take_report, &second, NULL), WEFT_OK);
+    assert_true(second.n == 4 && strstr(second.why, "current: 2 of 2, KL "));
+    room_end(&r);
+    room_remove(&r);
+    lesson_close(&l);
+}
+
 /* What another model answered is left, and counted, and so are tokens that there are not. */
 static void other_models_teach_nothing(void **state)
 {
@@ -358,7 +416,8 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept_becomes_versions), cmocka_unit_test(other_models_teach_nothing),
-        cmocka_unit_test(who_has_many_waits_alone), cmocka_unit_test(forgetting_takes_what_was_learned)};
+        cmocka_unit_test(what_is_kept_becomes_versions), cmocka_unit_test(what_is_consolidated_is_told),
+        cmocka_unit_test(other_models_teach_nothing), cmocka_unit_test(who_has_many_waits_alone),
+        cmocka_unit_test(forgetting_takes_what_was_learned)};
     return cmocka_run_group_tests(tests, begin, remove_folder);
 }

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+/* contest.c: see contest.h. */
+#include "learn/contest.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "learn/distil.h"
+
+enum { ANSWER = 64, ROWS_LEAST = 256, ROWS_MOST = 2048 };
+
+typedef struct contest {
+    const weft__contest_task *task;
+    weft__contest_entry entry[WEFT__CONTEST_MOST];
+    int32_t n, written; /* written: whose the file is; -1: nobody's */
+} contest;
+
+/* ---- asking ---- */
+
+static int32_t longest(const weft__teach_text *texts, int32_t n, int32_t least)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (texts[i].n + ANSWER > least) least = texts[i].n + ANSWER;
+    return least;
+}
+
+/* Rows for the longest text with an answer. */
+static int32_t rows_of(const weft__teach_task *k)
+{
+    int32_t rows = ROWS_LEAST;
+    for (int32_t i = 0; i < k->n_events; i++) {
+        rows = longest(&k->events[i].correction, 1, rows);
+        rows = longest(k->events[i].paraphrases, k->events[i].n_paraphrases, rows);
+    }
+    rows = longest(k->replay, k->n_replay, rows);
+    rows = longest(k->neighbours, k->n_neighbours, rows);
+    rows = longest(k->publics, k->n_publics, rows);
+    rows = longest(k->judge->held_out, k->judge->n_held_out, rows);
+    rows = longest(k->judge->neighbours, k->judge->n_neighbours, rows);
+    return longest(k->judge->facts, k->judge->n_facts, rows);
+}
+
+static weft_status open_trainer(const contest *c, const weft__adapt *a, weft__trainer **out, weft_error *err)
+{
+    const weft__teach_options *o = c->task->options;
+    weft__train_options t;
+    char *targets = NULL;
+    float scale;
+    weft__train_options_default(&t);
+    t.n_threads = o->n_threads;
+    t.max_rows = rows_of(&c->task->teach);
+    t.schedule = WEFT__TRAIN_LR_CONSTANT; /* no step is made */
+    t.exact = 1;
+    t.norm_cap = o->norm_cap;
+    t.stop = o->stop;
+    t.stop_arg = o->stop_arg;
+    weft_status st = weft__train_adapter_options(a, &t.lora_rank, &scale, &targets, err);
+    t.lora_alpha = scale * (float)t.lora_rank;
+    t.lora_targets = targets;
+    if (!st) st = weft__trainer_create(c->task->teach.base, &t, out, err);
+    weft__free(targets);
+    return st;
+}
+
+/* As weft__teach asks one that learned from the base: what is to stay is what the base says. */
+static weft_status ask_gate(const contest *c, const weft__adapt *a, weft__gate_report *out, weft_error *err)
+{
+    const weft__teach_task *k = &c->task->teach;
+    weft__gate_material m = *k->judge;
+    weft__trainer *t = NULL;
+    weft__gate *gate = NULL;
+    m.goes_on = c->task->now_goes_on;
+    weft_status st = open_trainer(c, a, &t, err);
+    if (!st) st = weft__gate_open(t, k->tok, &m, k->events, k->n_events, ANSWER, &gate, err);
+    if (!st) st = weft__trainer_start_adapter(t, a, err);
+    if (!st) {
+        weft__trainer_hold_to_base(t);
+        st = weft__gate_measure(gate, out, err);
+    }
+    weft__gate_close(&gate);
+    weft__trainer_destroy(&t);
+    return st;
+}
+
+/* ---- who takes part ---- */
+
+static weft__contest_entry *enter(contest *c, const char *by)
+{
+    weft__contest_entry *e = &c->entry[c->n++];
+    *e = (weft__contest_entry){.by = by, .scale = 1};
+    return e;
+}
+
+static weft_status enter_learned(contest *c, const char *by, const weft__teach_options *o, weft_error *err)
+{
+    weft__teach_report r;
+    weft_status st = weft__teach(&c->task->teach, o, &r, err);
+    if (st) return st;
+    weft__contest_entry *e = enter(c, by);
+    e->gate = r.gate;
+    e->scale = r.scale;
+    e->n_steps = r.n_steps;
+    if (!r.gate.passed) return WEFT_OK;
+    c->written = c->n - 1;
+    return weft__adapt_open(c->task->teach.path, NULL, UINT64_MAX, &e->adapter, err);
+}
+
+static int32_t rank_of(const weft__adapt *a)
+{
+    int32_t most = 0;
+    for (int32_t i = 0; i < a->n_pairs; i++) most = a->pairs[i].rank > most ? a->pairs[i].rank : most;
+    return most;
+}
+
+/* To the recipe's rank, where it has more, else to half of its own; and halves of that, as long as the gate lets them
+ * pass: what one rank no longer holds, no smaller one does. */
+static weft_status enter_compressed(contest *c, weft_error *err)
+{
+    const weft__adapt *now = c->task->now;
+    const int32_t own = rank_of(now), usual = c->task->options->rank;
+    weft_status st = WEFT_OK;
+    for (int32_t rank = own > usual ? usual : own / 2, passed = 1; !st && passed && rank > 0; rank /= 2) {
+        const weft__adapt_cut cut = {.rank = rank, .keep = 1};
+        if (c->n == WEFT__CONTEST_MOST) break;
+        weft__contest_entry *e = enter(c, "compressed");
+        st = weft__adapt_compress(now, &cut, &e->adapter, NULL, err);
+        if (st) break;
+        e->rank = rank_of(e->adapter);
+        st = ask_gate(c, e->adapter, &e->gate, err);
+        passed = e->gate.passed;
+    }
+    return st;
+}
+
+static weft_status enter_distilled(contest *c, weft_error *err)
+{
+    const weft__contest_task *k = c->task;
+    const int32_t long_one = rows_of(&k->teach);
+    weft__teach_options o = *k->options;
+    weft__distil *d = NULL;
+    weft_status st = weft__distil_open(k->teacher, k->pupil, long_one, long_one > ROWS_MOST ? long_one : ROWS_MOST,
+                                       o.n_threads, &d, err);
+    o.soften = weft__distil_soften;
+    o.soften_arg = d;
+    if (!st) st = enter_learned(c, "distilled", &o, err);
+    weft__distil_close(&d);
+    return st;
+}
+
+static weft_status enter_all(contest *c, weft_error *err)
+{
+    const weft__contest_task *k = c->task;
+    weft_status st = WEFT_OK;
+    if (k->now) st = ask_gate(c, k->now, &enter(c, "current")->gate, err);
+    if (!st) st = enter_learned(c, "retrained", k->options, err);
+    if (!st && k->teacher && k->teach.n_replay + k->teach.n_neighbours) st = enter_distilled(c, err);
+    if (!st && k->now) st = enter_compressed(c, err);
+    return st;
+}
+
+/* ---- the outcome ---- */
+
+static void say_entry(const weft__contest_entry *e, char *out, size_t size)
+{
+    char rank[24] = "";
+    if (e->rank) snprintf(rank, sizeof rank, " to rank %d", e->rank);
+    if (!e->gate.passed) snprintf(out, size, "%s%s: %s", e->by, rank, weft__gate_reason_name(e->gate.reason));
+    else
+        snprintf(out, size, "%s%s: %d of %d, KL %.4g", e->by, rank, e->gate.corrections, e->gate.n_corrections,
+                 e->gate.kl);
+}
+
+/* The best first, with what it is better by than the next best; then the others in their order. */
+static void say_all(const contest *c, int32_t best, char out[WEFT__CONTEST_WHY])
+{
+    const char *by = "";
+    int32_t next = -1;
+    for (int32_t i = 0; i < c->n; i++)
+        if (i != best && (next < 0 || weft__contest_compare(&c->entry[i].gate, &c->entry[next].gate, NULL) > 0))
+            next = i;
+    if (next >= 0) weft__contest_compare(&c->entry[best].gate, &c->entry[next].gate, &by);
+    int n = snprintf(out, WEFT__CONTEST_WHY, "by %s: ", *by ? by : "none");
+    for (int32_t i = -1; i < c->n && n < WEFT__CONTEST_WHY; i++) {
+        char text[96];
+        if (i == best) continue;
+        say_entry(&c->entry[i < 0 ? best : i], text, sizeof text);
+        n += snprintf(out + n, (size_t)(WEFT__CONTEST_WHY - n), "%s%s", i < 0 ? "" : "; ", text);
+    }
+}
+
+/* What the best of the others is refused for: the gate's reason, or that by which the current one is better. */
+static void refuse_best(const contest *c, weft__contest_entry *e)
+{
+    const char *why;
+    weft__contest_compare(&c->entry[0].gate, &e->gate, &why);
+    if (e->gate.passed) e->gate.reason = !strcmp(why, "paraphrases") ? WEFT__GATE_PARAPHRASES : WEFT__GATE_KL;
+    e->gate.passed = 0;
+}
+
+static weft_status settle(contest *c, weft__contest_result *out, weft_error *err)
+{
+    const int has_now = c->task->now != NULL;
+    const char *path = c->task->teach.path;
+    int32_t best = weft__contest_best(c->entry, c->n);
+    weft_status st = WEFT_OK;
+    say_all(c, best, out->why);
+    out->won = !(has_now && best == 0) && c->entry[best].gate.passed;
+    if (!out->won) {
+        best = has_now + weft__contest_best(c->entry + has_now, c->n - has_now);
+        if (has_now) refuse_best(c, &c->entry[best]);
+    } else if (best != c->written)
+        st = weft__adapt_write_gguf(c->entry[best].adapter, c->entry[best].adapter->arch, path, err);
+    c->written = st || !out->won ? c->written : best;
+    out->best = c->entry[best];
+    if (out->won) out->id = out->best.adapter->id;
+    out->best.adapter = NULL;
+    return st;
+}
+
+weft_status weft__contest_hold(const weft__contest_task *task, weft__contest_result *out, weft_error *err)
+{
+    contest c = {.task = task, .written = -1};
+    *out = (weft__contest_result){0};
+    weft_status st = enter_all(&c, err);
+    if (!st) st = settle(&c, out, err);
+    if ((st || !out->won) && c.written >= 0) unlink(task->teach.path);
+    for (int32_t i = 0; i < c.n; i++) weft__adapt_close(&c.entry[i].adapter);
+    return st;
+}
