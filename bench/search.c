@@ -1,23 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 /* search.c: what searches take, and what they find (make bench-search).
  *
- * Usage: bench_search [--vectors N] [--dims D] [--texts N]
+ * Usage: bench_search [--vectors N] [--dims D] [--noise X] [--texts N]
  *        bench_search --bm25 QUERY < TEXTS    the score of each line for the words of QUERY, as rank_bm25 has it
  *
- * Vectors lie in clusters of about a hundred, with something in common to all; queries are none of them. A row for
- * exact searches and one for those by codes: recall of the ten nearest by 32-bit products, median and 99th percentile
- * of one thread's milliseconds, bytes for an entry. */
+ * Vectors lie in clusters of about a hundred, as far from the middle as the noise says (of what the middles are apart;
+ * 0.6), with something in common to all; queries are none of them. Rows, in turns on one thread: reading as many bytes,
+ * exact searches, and those by codes with several counts of candidates: recall of the ten nearest by 32-bit products,
+ * median and 99th percentile of milliseconds of processor time, bytes for an entry. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-#include "base/clock.h"
+#include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/random.h"
+#include "kernels/kernels.h"
 #include "search/search.h"
 
 enum { K = 10, QUERIES = 100 };
+
+/* Of this thread's own time: others may take turns on its core. */
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 static int by_value(const void *a, const void *b)
 {
@@ -33,80 +45,144 @@ static void put_times(double *ms)
 
 /* ---- vectors ---- */
 
-static void draw(weft__rng *rng, const float *centers, int n_centers, int dims, float *x)
+static void draw(weft__rng *rng, const float *centers, int n_centers, int dims, double noise, float *x)
 {
     const float *c = centers + weft__rng_below(rng, (uint64_t)n_centers) * (size_t)dims;
     double square = 0;
     for (int i = 0; i < dims; i++) {
-        x[i] = (float)(c[i] + 0.6 * weft__rng_normal(rng) + 0.5);
+        x[i] = (float)(c[i] + noise * weft__rng_normal(rng) + 0.5);
         square += (double)x[i] * x[i];
     }
     for (int i = 0; i < dims; i++) x[i] = (float)(x[i] / sqrt(square));
 }
 
-/* The ten nearest by products of 32 bits. */
-static void nearest(const float *all, int n, int dims, const float *x, weft__search_top *top)
+/* Of each query the ten nearest by products of 32 bits. */
+static void nearest(const float *all, int n, int dims, const float *q, weft__search_hit (*right)[K])
 {
-    for (int e = 0; e < n; e++) {
-        float sums[8] = {0};
-        const float *y = all + (size_t)e * (size_t)dims;
-        for (int i = 0; i + 8 <= dims; i += 8)
-            for (int j = 0; j < 8; j++) sums[j] += x[i + j] * y[i + j];
-        double sum = 0;
-        for (int j = 0; j < 8; j++) sum += sums[j];
-        for (int i = dims / 8 * 8; i < dims; i++) sum += x[i] * y[i];
-        weft__search_offer(top, (uint64_t)e, sum);
-    }
+    static weft__search_top tops[QUERIES];
+    for (int i = 0; i < QUERIES; i++) tops[i] = (weft__search_top){.hits = right[i], .most = K};
+    for (int e = 0; e < n; e++)
+        for (int i = 0; i < QUERIES; i++) {
+            float sums[16] = {0};
+            const float *x = q + i * dims, *y = all + (size_t)e * (size_t)dims;
+            double sum = 0;
+            for (int d = 0; d + 16 <= dims; d += 16)
+                for (int j = 0; j < 16; j++) sums[j] += x[d + j] * y[d + j];
+            for (int j = 0; j < 16; j++) sum += sums[j];
+            for (int d = dims / 16 * 16; d < dims; d++) sum += x[d] * y[d];
+            weft__search_offer(&tops[i], (uint64_t)e, sum);
+        }
 }
 
-static int vectors(int n, int dims)
+/* Milliseconds in which one thread reads as many bytes as an exact search does. */
+static double read_once(const float *all, int n, int dims, uint64_t *kept)
+{
+    weft__peak_kernels peak;
+    weft__peak_kernels_get(weft__tier_mask(), &peak);
+    const uint64_t from = now_ns();
+    *kept += peak.read(all, (size_t)n * ((size_t)(dims + 31) / 32 * 34));
+    return (double)(now_ns() - from) / 1e6;
+}
+
+/* Ways of searching: 0 reads alone, 1 is exact, the others look at `candidates` by codes first. */
+enum { WAYS = 8 };
+typedef struct way {
+    size_t candidates, n_right;
+    double ms[QUERIES];
+} way;
+
+static int measure(weft__search_vectors *v, const float *all, int n, int dims, const float *q,
+                   weft__search_hit (*right)[K], way *ways)
+{
+    uint64_t kept = 0;
+    for (int i = 0; i < QUERIES; i++) /* in turns: others may take of the memory's speed */
+        for (int w = 0; w < WAYS; w++) {
+            weft__search_hit hits[K];
+            weft__search_top top = {.hits = hits, .most = K};
+            if (!w) {
+                ways[w].ms[i] = read_once(all, n, dims, &kept);
+                continue;
+            }
+            weft__search_vectors_settle(v, ways[w].candidates);
+            const uint64_t begin = now_ns();
+            if (weft__search_vectors_find(v, q + i * dims, w == 1, &top, NULL)) return 1;
+            ways[w].ms[i] = (double)(now_ns() - begin) / 1e6;
+            for (size_t a = 0; a < top.n; a++)
+                for (int b = 0; b < K; b++) ways[w].n_right += hits[a].id == right[i][b].id;
+        }
+    return kept == 1;
+}
+
+static void report_ways(way *ways, int n, int dims, double bytes, double built, double tuned, size_t chosen)
+{
+    for (int w = 0; w < WAYS; w++) {
+        if (w == 0) printf("| as many bytes, read once | |");
+        else if (w == 1) printf("| %d x %d, 8 bits |", n, dims);
+        else
+            printf("| codes, then %zu in 8 bits%s |", ways[w].candidates,
+                   ways[w].candidates == chosen ? " (chosen)" : "");
+        if (w) printf(" %.3f |", (double)ways[w].n_right / QUERIES / K);
+        put_times(ways[w].ms);
+        if (w == 1) printf(" %.0f | %.1f |\n", bytes, built);
+        else if (w == 2) printf(" | %.1f to choose |\n", tuned);
+        else printf(" | |\n");
+    }
+    if (!chosen) printf("| no count is chosen: searches stay exact | | | | | |\n");
+}
+
+static int vectors(int n, int dims, double noise)
 {
     const int n_centers = n / 100 + 1;
-    float *all = malloc(sizeof *all * (size_t)n * (size_t)dims), *q = malloc(sizeof *q * QUERIES * (size_t)dims);
+    float *all = weft__alloc_aligned(64, sizeof *all * (size_t)n * (size_t)dims);
+    float *q = malloc(sizeof *q * QUERIES * (size_t)dims);
     float *centers = malloc(sizeof *centers * (size_t)n_centers * (size_t)dims);
     static weft__search_hit right[QUERIES][K];
-    static double ms[2][QUERIES];
-    size_t candidates, n_right[2] = {0};
+    static way ways[WAYS];
+    size_t chosen;
     weft__search_vectors *v;
     weft__rng rng;
     if (!all || !q || !centers || weft__search_vectors_new(dims, weft__tier_mask(), &v, NULL)) return 1;
     weft__rng_seed(&rng, 1);
     for (int i = 0; i < n_centers * dims; i++) centers[i] = (float)weft__rng_normal(&rng);
-    for (int e = 0; e < n; e++) draw(&rng, centers, n_centers, dims, all + (size_t)e * (size_t)dims);
-    for (int i = 0; i < QUERIES; i++) draw(&rng, centers, n_centers, dims, q + i * dims);
-    const uint64_t from = weft__clock_ns();
+    for (int e = 0; e < n; e++) draw(&rng, centers, n_centers, dims, noise, all + (size_t)e * (size_t)dims);
+    for (int i = 0; i < QUERIES; i++) draw(&rng, centers, n_centers, dims, noise, q + i * dims);
+    const uint64_t from = now_ns();
     for (int e = 0; e < n; e++)
         if (weft__search_vectors_add(v, (uint64_t)e, all + (size_t)e * (size_t)dims, NULL)) return 1;
-    const double built = (double)(weft__clock_ns() - from) / 1e9;
-    if (weft__search_vectors_tune(v, K, 0.99, &candidates, NULL)) return 1;
-    for (int i = 0; i < QUERIES; i++) {
-        weft__search_top top = {.hits = right[i], .most = K};
-        nearest(all, n, dims, q + i * dims, &top);
-    }
-    for (int exact = 1; exact >= 0; exact--)
-        for (int i = 0; i < QUERIES; i++) {
-            weft__search_hit hits[K];
-            weft__search_top top = {.hits = hits, .most = K};
-            const uint64_t begin = weft__clock_ns();
-            if (weft__search_vectors_find(v, q + i * dims, exact, &top, NULL)) return 1;
-            ms[exact][i] = (double)(weft__clock_ns() - begin) / 1e6;
-            for (size_t a = 0; a < top.n; a++)
-                for (int b = 0; b < K; b++) n_right[exact] += hits[a].id == right[i][b].id;
-        }
-    for (int exact = 1; exact >= 0; exact--) {
-        if (exact) printf("| %d x %d, 8 bits |", n, dims);
-        else if (candidates) printf("| the same, codes, then %zu in 8 bits |", candidates);
-        else printf("| the same, codes: not enough found, so all in 8 bits |");
-        printf(" %.3f |", (double)n_right[exact] / QUERIES / K);
-        put_times(ms[exact]);
-        printf(" %.0f | %.1f |\n", (double)weft__search_vectors_bytes(v) / n, built);
-    }
+    const uint64_t built = now_ns();
+    if (weft__search_vectors_tune(v, K, 0.99, &chosen, NULL)) return 1;
+    const uint64_t tuned = now_ns();
+    nearest(all, n, dims, q, right);
+    for (int w = 2; w < WAYS; w++) ways[w].candidates = (size_t)K << w << (w > 5 ? w - 5 : 0);
+    if (measure(v, all, n, dims, q, right, ways)) return 1;
+    report_ways(ways, n, dims, (double)weft__search_vectors_bytes(v) / n, (double)(built - from) / 1e9,
+                (double)(tuned - built) / 1e9, chosen);
     weft__search_vectors_free(&v);
-    free(all), free(q), free(centers);
+    weft__free(all);
+    free(q), free(centers);
     return 0;
 }
 
 /* ---- words ---- */
+
+/* Bytes of memory that the process has. */
+static double resident(void)
+{
+    long pages = 0, all = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (f && fscanf(f, "%ld %ld", &all, &pages) != 2) pages = 0;
+    if (f) fclose(f);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* Frequent ones more often. */
+static size_t some_words(weft__rng *rng, int n, char *out, size_t room)
+{
+    int at = 0;
+    for (int k = 0; k < n; k++)
+        at += snprintf(out + at, room - (size_t)at, "w%d ", (int)pow(30000, weft__rng_double(rng)));
+    return (size_t)at;
+}
 
 static int words(int n)
 {
@@ -116,27 +192,25 @@ static int words(int n)
     char text[512];
     if (weft__search_words_new(NULL, &w, NULL)) return 1;
     weft__rng_seed(&rng, 2);
-    const uint64_t from = weft__clock_ns();
-    for (int e = 0; e < n; e++) { /* 30 words each, frequent ones more often */
-        int at = 0;
-        for (int k = 0; k < 30; k++)
-            at += snprintf(text + at, sizeof text - (size_t)at, "w%d ", (int)pow(30000, weft__rng_double(&rng)));
-        if (weft__search_words_add(w, (uint64_t)e, text, (size_t)at, NULL)) return 1;
+    const double before = resident();
+    uint64_t built = 0;
+    for (int e = 0; e < n; e++) {
+        const size_t bytes = some_words(&rng, 30, text, sizeof text);
+        const uint64_t from = now_ns();
+        if (weft__search_words_add(w, (uint64_t)e, text, bytes, NULL)) return 1;
+        built += now_ns() - from;
     }
-    const double built = (double)(weft__clock_ns() - from) / 1e9;
     for (int i = 0; i < QUERIES; i++) {
         weft__search_hit hits[K];
         weft__search_top top = {.hits = hits, .most = K};
-        int at = 0;
-        for (int k = 0; k < 6; k++)
-            at += snprintf(text + at, sizeof text - (size_t)at, "w%d ", (int)pow(30000, weft__rng_double(&rng)));
-        const uint64_t begin = weft__clock_ns();
-        if (weft__search_words_find(w, text, (size_t)at, &top, NULL)) return 1;
-        ms[i] = (double)(weft__clock_ns() - begin) / 1e6;
+        const size_t bytes = some_words(&rng, 6, text, sizeof text);
+        const uint64_t begin = now_ns();
+        if (weft__search_words_find(w, text, bytes, &top, NULL)) return 1;
+        ms[i] = (double)(now_ns() - begin) / 1e6;
     }
     printf("| %d texts of 30 words, queries of 6 | |", n);
     put_times(ms);
-    printf(" | %.1f |\n", built);
+    printf(" %.0f | %.1f |\n", (resident() - before) / n, (double)built / 1e9);
     weft__search_words_free(&w);
     return 0;
 }
@@ -156,9 +230,9 @@ static int fused(void)
         for (int l = 0; l < 2; l++)
             for (int k = 0; k < WEFT__SEARCH_HITS; k++)
                 lists[l][k].id = (uint64_t)k * 1000 + weft__rng_below(&rng, 1000) * (uint64_t)l;
-        const uint64_t begin = weft__clock_ns();
+        const uint64_t begin = now_ns();
         if (weft__search_fuse(both, n, 2, &top, NULL)) return 1;
-        ms[i] = (double)(weft__clock_ns() - begin) / 1e6;
+        ms[i] = (double)(now_ns() - begin) / 1e6;
     }
     printf("| two lists of %d, fused | |", WEFT__SEARCH_HITS);
     put_times(ms);
@@ -188,10 +262,12 @@ static int bm25(const char *query)
 int main(int argc, char **argv)
 {
     int n = 100000, dims = 768, texts = 100000;
+    double noise = 0.6;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--bm25")) return bm25(argv[i + 1]);
         if (!strcmp(argv[i], "--vectors")) n = atoi(argv[i + 1]);
         else if (!strcmp(argv[i], "--dims")) dims = atoi(argv[i + 1]);
+        else if (!strcmp(argv[i], "--noise")) noise = atof(argv[i + 1]);
         else if (!strcmp(argv[i], "--texts")) texts = atoi(argv[i + 1]);
         else return fprintf(stderr, "bench_search: there is no %s\n", argv[i]), 2;
     }
@@ -201,5 +277,5 @@ int main(int argc, char **argv)
                        WEFT__SEARCH_DIMS),
                2;
     printf("| what | recall@10 | ms | 99th | bytes | built, s |\n| --- | ---: | ---: | ---: | ---: | ---: |\n");
-    return vectors(n, dims) || words(texts) || fused();
+    return vectors(n, dims, noise) || words(texts) || fused();
 }

@@ -49,6 +49,31 @@ static inline int replay_read(const char *path, replay_set *set)
     return whole;
 }
 
+/* The embeddings of the questions, a line of numbers for each, are what the router sees of them as well. 1, or
+ * 0: the file is not as it should be. */
+static inline int replay_read_embeddings(const char *path, replay_set *set)
+{
+    enum { ROOM = 1 << 20, DIMS = 8192 };
+    char *line = malloc(ROOM);
+    float *e = malloc(DIMS * sizeof *e);
+    FILE *f = fopen(path, "r");
+    int i = 0;
+    for (; line && e && f && i < set->n && fgets(line, ROOM, f); i++) {
+        size_t n = 0;
+        char *end = line;
+        for (char *at = line; n < DIMS; at = end) {
+            e[n] = strtof(at, &end);
+            if (end == at) break;
+            n++;
+        }
+        weft__route_features(set->items[i].text, strlen(set->items[i].text), e, n, set->items[i].x);
+    }
+    if (f) fclose(f);
+    free(line);
+    free(e);
+    return i == set->n;
+}
+
 static inline double replay_reward(const replay_question *q, int arm, int wanted)
 {
     const int code = (int)strtol((char[]){q->answers[arm], 0}, NULL, 16);

@@ -131,6 +131,10 @@ typedef struct weft_server_params {
      * weft_server_new is given; how much of its time the thread that learns takes while requests run, 0 (it waits until
      * none does) to 1; below 0, the default: nothing is learned */
     double learn_share;
+    /* 1: requests for `auto` are seen by an embedding as well, which the model of the first arm makes of each: a step
+     * of it before the answer's */
+    int32_t route_embed;
+    int32_t reserved; /* 0 */
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         route_by: str
         route_cost: float
         learn_share: float
+        route_embed: bool
 
 
 class Server:

@@ -30,6 +30,9 @@ typedef struct memory_tenant {
     struct memory_tenant *next;
 } memory_tenant;
 
+/* What shares far fewer words with a question than another does is beside the point, and small models take it for the
+ * answer. */
+#define NEAR_BEST 0.75
 enum { CHANGES = 16, HOURS = 1024, HOUR_MS = 3600 * 1000 };
 
 struct weft__memory {
@@ -409,6 +412,7 @@ weft_status weft__memory_block(weft__memory *m, const char *tenant, const char *
     weft_status st = tenant_ready(m, tenant, &t, err);
     now.of = t;
     if (!st) st = weft__search_words_find(t->words, question, n_question, &top, err);
+    while (!st && top.n > 1 && top.hits[top.n - 1].score < NEAR_BEST * top.hits[0].score) top.n--;
     if (!st) put_block(t, &top, room, out, n);
     pthread_mutex_unlock(&m->lock);
     if (st || !out->failed) return st;

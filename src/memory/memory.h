@@ -59,7 +59,8 @@ void weft__memory_forget(weft__memory *m, const char *tenant);
 weft_status weft__memory_learn(weft__memory *m, const char *tenant, int64_t event, int64_t *number, weft_error *err);
 
 /* Appends the block for a question, of at most `room` bytes: those of the tenant's memories that are valid at now_ms
- * and share words with it, the best WEFT__MEMORY_FOUND. *n: how many; 0: nothing is appended. */
+ * and share words with it, the best WEFT__MEMORY_FOUND, without those that score below three quarters of the best. *n:
+ * how many; 0: nothing is appended. */
 weft_status weft__memory_block(weft__memory *m, const char *tenant, const char *question, size_t n_question,
                                int64_t now_ms, size_t room, weft__strbuf *out, int *n, weft_error *err);
 

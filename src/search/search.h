@@ -85,11 +85,14 @@ uint64_t weft__search_vectors_bytes(const weft__search_vectors *v);
 weft_status weft__search_vectors_find(weft__search_vectors *v, const float *x, int exact, weft__search_top *top,
                                       weft_error *err);
 /* Whether searches for k entries look at codes of a bit per dimension first, and at how many in 8 bits then: the fewest
- * with which, of queries like 64 of the entries, the share of the right ones is `recall` at least and which are less
- * than a quarter of all; else 0, and searches stay exact. *candidates: that number. Again after many were added. A code
- * is the signs of a vector less the mean of the first WEFT__SEARCH_CENTER. WEFT_NO_MEMORY. */
+ * with which, of queries like 64 of the entries (which do not find themselves), the share of the right ones is `recall`
+ * at least, and which are less than a quarter of all; else 0, and searches stay exact. *candidates: that number. Again
+ * after many were added. A code is the signs of a vector less the mean of the first WEFT__SEARCH_CENTER.
+ * WEFT_NO_MEMORY. */
 weft_status weft__search_vectors_tune(weft__search_vectors *v, size_t k, double recall, size_t *candidates,
                                       weft_error *err);
+/* That number, as it was found before or to measure what others find; 0: exact. */
+void weft__search_vectors_settle(weft__search_vectors *v, size_t candidates);
 
 /* ---- both (fuse.c) ---- */
 

@@ -2,8 +2,8 @@
 /* vectors.c: vectors in 8 bits, searched whole by the engine's kernel for Q8_0, or among those whose codes of signs are
  * nearest (search.h). One thread.
  *
- * Layout: blocks of PANELS panels, as the kernel reads them (kernels.h); the rows of the last panel are kept as Q8_0,
- * too, until it is full. Codes stand entry after entry, words of 64 dimensions each. */
+ * Layout: blocks of PANELS panels, as the kernel reads them (kernels.h); the rows of the last panel are kept as Q8_0
+ * until it is full, and packed before it is read. Codes stand entry after entry, words of 64 dimensions each. */
 #include <math.h>
 #include <string.h>
 
@@ -16,16 +16,22 @@
 #include "search/map.h"
 #include "search/search.h"
 
-enum { PANELS = 256, SAMPLES = 64, UNIT = 32 /* dimensions of a block of Q8_0 */ };
+enum {
+    PANELS = 256,
+    SAMPLES = 64,
+    TOGETHER = 16, /* queries of samples that read the entries once */
+    UNIT = 32      /* dimensions of a block of Q8_0 */
+};
 
 struct weft__search_vectors {
     int dims;
     int64_t k; /* dims, rounded up */
     const weft__matmul *mm;
-    size_t panel_bytes, row_bytes, act_bytes;
+    size_t panel_bytes, row_bytes;
     uint8_t **blocks; /* [n_blocks] of PANELS panels */
     size_t n_blocks, cap_blocks;
     uint8_t *rows; /* [panel_rows][row_bytes], of the last panel */
+    int is_packed; /* those, as far as there are any */
     uint64_t *ids;
     unsigned char *is_there;
     size_t n, cap_ids, cap_there, n_there;
@@ -40,8 +46,8 @@ struct weft__search_vectors {
     size_t n_samples;
     weft__rng rng;
     /* of a search */
-    float *x, *out; /* [k], [PANELS * panel_rows] */
-    void *act;
+    float *x, *out; /* [k], [TOGETHER][PANELS * panel_rows] */
+    void *act;      /* TOGETHER rows */
     uint64_t *code; /* [n_words] */
 };
 
@@ -78,7 +84,6 @@ weft_status weft__search_vectors_new(int dims, uint32_t tiers, weft__search_vect
     v->mm = weft__matmul_find(WEFT_Q8_0, tiers);
     v->row_bytes = weft__quant_row_bytes(WEFT_Q8_0, v->k);
     v->panel_bytes = v->mm->panel_bytes ? v->mm->panel_bytes(v->k) : v->row_bytes;
-    v->act_bytes = v->mm->act->bytes(v->k, 1);
     v->n_words = ((size_t)dims + 63) / 64;
     weft__rng_seed(&v->rng, 1);
     const size_t d = (size_t)dims;
@@ -87,8 +92,8 @@ weft_status weft__search_vectors_new(int dims, uint32_t tiers, weft__search_vect
     v->first = weft__alloc_array(WEFT__SEARCH_CENTER * d, sizeof *v->first);
     v->samples = weft__alloc_array(SAMPLES * d, sizeof *v->samples);
     v->x = weft__alloc_zero((size_t)v->k, sizeof *v->x);
-    v->out = weft__alloc_array((size_t)PANELS * (size_t)v->mm->panel_rows, sizeof *v->out);
-    v->act = weft__alloc_aligned(64, v->act_bytes);
+    v->out = weft__alloc_array((size_t)TOGETHER * PANELS * (size_t)v->mm->panel_rows, sizeof *v->out);
+    v->act = weft__alloc_aligned(64, v->mm->act->bytes(v->k, TOGETHER));
     v->code = weft__alloc_array(v->n_words, sizeof *v->code);
     *out = v;
     if (v->rows && v->sum && v->first && v->samples && v->x && v->out && v->act && v->code) return WEFT_OK;
@@ -167,14 +172,29 @@ static void sample(weft__search_vectors *v)
     if (v->n_samples < SAMPLES) v->n_samples++;
 }
 
+/* The rows of panel `panel`, the last one, of which there are n. */
+static void pack_panel(weft__search_vectors *v, size_t panel, size_t n)
+{
+    uint8_t *to = v->blocks[panel / PANELS] + panel % PANELS * v->panel_bytes;
+    if (v->mm->panel_bytes) weft__matmul_pack(v->mm, v->rows, v->row_bytes, (int)n, v->k, to);
+    else memcpy(to, v->rows, v->row_bytes); /* used as it lies */
+}
+
 /* v->x into the place of the next entry. */
 static void put_row(weft__search_vectors *v)
 {
-    const size_t rows = (size_t)v->mm->panel_rows, in_panel = v->n % rows, panel = v->n / rows;
-    uint8_t *to = v->blocks[panel / PANELS] + panel % PANELS * v->panel_bytes;
+    const size_t rows = (size_t)v->mm->panel_rows, in_panel = v->n % rows;
     weft__quant_nearest_q8_0(v->x, v->rows + in_panel * v->row_bytes, v->k);
-    if (v->mm->panel_bytes) weft__matmul_pack(v->mm, v->rows, v->row_bytes, (int)in_panel + 1, v->k, to);
-    else memcpy(to, v->rows, v->row_bytes); /* used as it lies */
+    v->is_packed = in_panel + 1 == rows;
+    if (v->is_packed) pack_panel(v, v->n / rows, rows);
+}
+
+/* Before a search. */
+static void pack_the_last(weft__search_vectors *v)
+{
+    const size_t rows = (size_t)v->mm->panel_rows;
+    if (v->n && !v->is_packed) pack_panel(v, v->n / rows, v->n % rows);
+    v->is_packed = 1;
 }
 
 weft_status weft__search_vectors_add(weft__search_vectors *v, uint64_t id, const float *x, weft_error *err)
@@ -208,33 +228,37 @@ int weft__search_vectors_remove(weft__search_vectors *v, uint64_t id)
 
 /* ---- finding ---- */
 
-/* Cosines of the query with the entries of panels [first, first + n) of a block, into v->out. */
-static void multiply(weft__search_vectors *v, const uint8_t *panels, int64_t n_rows)
+/* Cosines of m prepared queries with n_rows entries of panels, into v->out[m][n_rows]. */
+static void multiply(weft__search_vectors *v, const uint8_t *panels, int64_t n_rows, int64_t m)
 {
     const weft__product p = {.panels = panels,
                              .stride = v->panel_bytes,
                              .n_out = n_rows,
                              .k = v->k,
                              .act = v->act,
-                             .m = 1,
+                             .m = m,
                              .out = v->out,
                              .ldo = n_rows};
     weft__matmul_run(v->mm, &p, NULL);
 }
 
-static void offer_rows(const weft__search_vectors *v, size_t first, size_t n, weft__search_top *top)
+static void offer_rows(const weft__search_vectors *v, size_t first, size_t n, const float *scores,
+                       weft__search_top *top)
 {
-    for (size_t i = 0; i < n; i++)
-        if (v->is_there[first + i]) weft__search_offer(top, v->ids[first + i], v->out[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (top->n && top->n == top->most && !(scores[i] >= top->hits[top->n - 1].score)) continue; /* nearly all */
+        if (v->is_there[first + i]) weft__search_offer(top, v->ids[first + i], scores[i]);
+    }
 }
 
-static void find_all(weft__search_vectors *v, weft__search_top *top)
+/* To each of m queries, prepared, its own. */
+static void find_all(weft__search_vectors *v, weft__search_top *tops, size_t m)
 {
     const size_t rows = (size_t)PANELS * (size_t)v->mm->panel_rows;
     for (size_t b = 0; b * rows < v->n; b++) {
         const size_t n = v->n - b * rows < rows ? v->n - b * rows : rows;
-        multiply(v, v->blocks[b], (int64_t)n);
-        offer_rows(v, b * rows, n, top);
+        multiply(v, v->blocks[b], (int64_t)n, (int64_t)m);
+        for (size_t i = 0; i < m; i++) offer_rows(v, b * rows, n, v->out + i * n, &tops[i]);
     }
 }
 
@@ -247,7 +271,7 @@ static void offer_entries(weft__search_vectors *v, const uint32_t *entries, size
         const size_t panel = entries[i] / rows, left = v->n - panel * rows;
         if (panel != there)
             multiply(v, v->blocks[panel / PANELS] + panel % PANELS * v->panel_bytes,
-                     (int64_t)(left < rows ? left : rows));
+                     (int64_t)(left < rows ? left : rows), 1);
         there = panel;
         weft__search_offer(top, v->ids[entries[i]], v->out[entries[i] % rows]);
     }
@@ -265,61 +289,73 @@ static weft_status find_among(weft__search_vectors *v, size_t n_candidates, weft
     return ok ? WEFT_OK : vectors_no_memory(err);
 }
 
-static weft_status find_nearest(weft__search_vectors *v, const float *x, size_t n_candidates, weft__search_top *top,
-                                weft_error *err)
-{
-    if (!take_direction(v, x)) return weft_fail(err, WEFT_ARGUMENT, "a vector without a length, or not finite");
-    weft__act_put_row(v->mm->act, v->x, v->k, 0, 1, v->act);
-    if (n_candidates && v->center && n_candidates < v->n_there) return find_among(v, n_candidates, top, err);
-    find_all(v, top);
-    return WEFT_OK;
-}
-
 weft_status weft__search_vectors_find(weft__search_vectors *v, const float *x, int exact, weft__search_top *top,
                                       weft_error *err)
 {
-    return find_nearest(v, x, exact || top->filter ? 0 : v->n_candidates, top, err);
+    if (!take_direction(v, x)) return weft_fail(err, WEFT_ARGUMENT, "a vector without a length, or not finite");
+    weft__act_put_row(v->mm->act, v->x, v->k, 0, 1, v->act);
+    pack_the_last(v);
+    if (!exact && !top->filter && v->n_candidates && v->n_candidates < v->n_there)
+        return find_among(v, v->n_candidates, top, err);
+    find_all(v, top, 1);
+    return WEFT_OK;
 }
 
 /* ---- how many candidates do ---- */
 
-static size_t n_common(const weft__search_hit *a, size_t n_a, const weft__search_hit *b, size_t n_b)
+/* Of n samples from the first-th on: how many entries the codes put before each of their k nearest, into ranks[n][k]
+ * (SIZE_MAX where there are fewer). A sample finds itself, which proves nothing: the first of k + 1 does not count. */
+static int rank_nearest(weft__search_vectors *v, size_t first, size_t n, size_t k, size_t *ranks)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < n_a; i++)
-        for (size_t k = 0; k < n_b; k++) n += a[i].id == b[k].id;
-    return n;
+    weft__search_hit *hits = weft__alloc_array(n * (k + 1), sizeof *hits);
+    uint32_t *places = weft__alloc_array(k + 1, sizeof *places);
+    weft__search_top tops[TOGETHER];
+    int ok = hits && places;
+    for (size_t i = 0; ok && i < n; i++) {
+        memcpy(v->x, v->samples + (first + i) * (size_t)v->dims, (size_t)v->dims * sizeof *v->x);
+        weft__act_put_row(v->mm->act, v->x, v->k, (int64_t)i, (int64_t)n, v->act);
+        tops[i] = (weft__search_top){.hits = hits + i * (k + 1), .most = k + 1};
+    }
+    if (ok) find_all(v, tops, n);
+    for (size_t i = 0; ok && i < n; i++) {
+        const size_t n_found = tops[i].n ? tops[i].n - 1 : 0;
+        for (size_t h = 0; h < n_found; h++)
+            places[h] = (uint32_t)weft__search_map_get(&v->places, tops[i].hits[h + 1].id);
+        for (size_t h = 0; h < k; h++) ranks[i * k + h] = SIZE_MAX;
+        put_code(v, v->samples + (first + i) * (size_t)v->dims, v->code);
+        ok = weft__search_codes_rank(v->codes, v->n_words, v->n, v->code, v->is_there, places, n_found, ranks + i * k);
+    }
+    weft__free(places);
+    weft__free(hits);
+    return ok;
 }
 
-/* The share of the right ones of the samples' searches. */
-static weft_status recall_of(weft__search_vectors *v, size_t k, size_t n_candidates, double *recall, weft_error *err)
+static double share_within(const size_t *ranks, size_t n, size_t most)
 {
-    weft__search_hit *hits = weft__alloc_array(2 * k, sizeof *hits);
-    size_t right = 0, all = 0;
-    weft_status st = hits ? WEFT_OK : vectors_no_memory(err);
-    for (size_t i = 0; i < v->n_samples && !st; i++) {
-        weft__search_top exact = {.hits = hits, .most = k}, among = {.hits = hits + k, .most = k};
-        const float *x = v->samples + i * (size_t)v->dims;
-        st = find_nearest(v, x, 0, &exact, err);
-        if (!st) st = find_nearest(v, x, n_candidates, &among, err);
-        right += n_common(exact.hits, exact.n, among.hits, among.n);
-        all += exact.n;
-    }
-    weft__free(hits);
-    *recall = all ? (double)right / (double)all : 0;
-    return st;
+    size_t within = 0, all = 0;
+    for (size_t i = 0; i < n; i++) within += ranks[i] < most, all += ranks[i] != SIZE_MAX;
+    return all ? (double)within / (double)all : 0;
 }
 
 weft_status weft__search_vectors_tune(weft__search_vectors *v, size_t k, double recall, size_t *candidates,
                                       weft_error *err)
 {
-    weft_status st = WEFT_OK;
-    double reached = 0;
-    v->n_candidates = 0;
-    for (size_t n = 4 * k; v->center && n < v->n_there / 4 && !st && !v->n_candidates; n *= 2) {
-        st = recall_of(v, k, n, &reached, err);
-        if (!st && reached >= recall) v->n_candidates = n;
-    }
+    const size_t n_samples = v->n_samples;
+    *candidates = v->n_candidates = 0;
+    if (!v->center || 4 * k >= v->n_there / 4) return WEFT_OK;
+    size_t *ranks = weft__alloc_array(n_samples * k, sizeof *ranks);
+    int ok = ranks != NULL;
+    pack_the_last(v);
+    for (size_t i = 0; i < n_samples && ok; i += TOGETHER)
+        ok = rank_nearest(v, i, n_samples - i < TOGETHER ? n_samples - i : TOGETHER, k, ranks + i * k);
+    for (size_t n = 4 * k; ok && n < v->n_there / 4 && !v->n_candidates; n *= 2)
+        if (share_within(ranks, n_samples * k, n) >= recall) v->n_candidates = n;
     *candidates = v->n_candidates;
-    return st;
+    weft__free(ranks);
+    return ok ? WEFT_OK : vectors_no_memory(err);
+}
+
+void weft__search_vectors_settle(weft__search_vectors *v, size_t candidates)
+{
+    v->n_candidates = candidates;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* words.c: an inverted index with BM25 (search.h). Words are known by a hash of 64 bits. One thread. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,14 @@
 #include "search/map.h"
 #include "search/search.h"
 
-enum { WORD_BYTES = 64 /* of a word that count */, FEW = 1024 /* places that may be empty */ };
+enum {
+    WORD_BYTES = 64, /* of a word that count */
+    FEW = 1024,      /* places that may be empty */
+    FEW_WORDS = 256, /* of an entry: most have fewer */
+    LOOKED_UP = 32   /* postings that are passed in the time in which one is looked up */
+};
+#define GONE UINT32_MAX    /* instead of a length */
+#define ROUNDED (1 + 1e-6) /* sums of what words give, in whatever order, differ by less */
 
 typedef struct posting {
     uint32_t entry, n; /* how often it has the word */
@@ -19,6 +27,7 @@ typedef struct word_term {
     posting *postings; /* [n], those of entries that have gone too; by entry */
     size_t n, capacity;
     size_t n_entries; /* that are there */
+    uint32_t most;    /* how often an entry has had it, at most */
 } word_term;
 
 typedef struct entry {
@@ -33,11 +42,16 @@ struct weft__search_words {
     weft__search_map ids, dictionary; /* to entries; of hashes to terms */
     word_term *terms;
     entry *entries;
+    uint32_t *lengths; /* [n_entries], once more: for the many that a search passes; GONE */
     uint32_t *forward; /* terms of entries */
-    size_t n_terms, cap_terms, n_entries, cap_entries, n_forward, cap_forward;
+    size_t n_terms, cap_terms, n_entries, cap_entries, cap_lengths, n_forward, cap_forward;
     size_t n_there;
     uint64_t length; /* of those that are there */
     double mean_idf; /* Okapi's, over all words; NAN: not known now */
+    /* of a search */
+    double *scores;    /* [n_entries]; 0 in all between searches */
+    uint32_t *touched; /* entries that have one */
+    size_t n_touched, cap_scores, cap_touched;
 };
 
 /* The words of a text, sorted by hash, each with its count. */
@@ -78,8 +92,8 @@ void weft__search_words_free(weft__search_words **p)
     weft__search_map_free(&w->ids);
     weft__search_map_free(&w->dictionary);
     weft__free(w->terms);
-    weft__free(w->entries);
-    weft__free(w->forward);
+    void *all[] = {w->entries, w->lengths, w->forward, w->scores, w->touched};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) weft__free(all[i]);
     weft__free(w);
 }
 
@@ -147,6 +161,7 @@ static int make_room_for(weft__search_words *w, const counted_words *words)
 {
     if (!weft__search_map_room(&w->ids) ||
         !weft__grow(&w->entries, &w->cap_entries, w->n_entries + 1, sizeof *w->entries) ||
+        !weft__grow(&w->lengths, &w->cap_lengths, w->n_entries + 1, sizeof *w->lengths) ||
         !weft__grow(&w->forward, &w->cap_forward, w->n_forward + words->n, sizeof *w->forward))
         return 0;
     for (size_t i = 0; i < words->n; i++) {
@@ -176,7 +191,9 @@ weft_status weft__search_words_add(weft__search_words *w, uint64_t id, const cha
             word_term *t = &w->terms[w->forward[w->n_forward + i]];
             t->postings[t->n++] = (posting){at, words.items[i].n};
             t->n_entries++;
+            if (t->most < words.items[i].n) t->most = words.items[i].n;
         }
+        w->lengths[at] = (uint32_t)words.length;
         weft__search_map_put(&w->ids, id, at);
         w->n_forward += words.n;
         w->length += words.length;
@@ -198,6 +215,7 @@ static void move_up(weft__search_words *w)
         e.first_term = n_forward;
         n_forward += e.n_terms;
         weft__search_map_set(&w->ids, e.id, (int64_t)n);
+        w->lengths[n] = e.length;
         w->entries[n++] = e;
     }
     w->n_entries = n;
@@ -232,6 +250,7 @@ int weft__search_words_remove(weft__search_words *w, uint64_t id)
     entry *e = &w->entries[at];
     for (uint32_t i = 0; i < e->n_terms; i++) w->terms[w->forward[e->first_term + i]].n_entries--;
     e->is_there = 0;
+    w->lengths[at] = GONE;
     w->length -= e->length;
     w->n_there--;
     w->mean_idf = NAN;
@@ -266,32 +285,165 @@ static double idf_of(weft__search_words *w, const word_term *t)
     return idf < 0 ? w->p.floor * mean_idf(w) : idf;
 }
 
-/* Adds what a word of the query gives each entry. */
-static void score_term(weft__search_words *w, const word_term *t, uint32_t times, double *scores)
+/* A word of the query. */
+typedef struct wanted {
+    const word_term *term;
+    uint64_t hash;
+    double weight, most; /* idf for each time that the query has it; what it gives an entry at most */
+} wanted;
+
+/* A search: its words, those first that may give the most. */
+typedef struct word_search {
+    weft__search_words *w;
+    wanted *words;
+    size_t n;
+    double norms[FEW_WORDS]; /* k1 * (1 - b + b * length / mean length), by length */
+    weft__search_top *top;
+} word_search;
+
+static double norm_of(const weft__search_words *w, uint32_t length)
 {
-    const double idf = idf_of(w, t) * times, mean = (double)w->length / (double)w->n_there;
-    for (size_t i = 0; i < t->n; i++) {
-        const entry *e = &w->entries[t->postings[i].entry];
-        const double n = t->postings[i].n;
-        if (e->is_there)
-            scores[t->postings[i].entry] +=
-                idf * n * (w->p.k1 + 1) / (n + w->p.k1 * (1 - w->p.b + w->p.b * e->length / mean));
+    return w->p.k1 * (1 - w->p.b + w->p.b * length / ((double)w->length / (double)w->n_there));
+}
+
+static double given(const word_search *s, const wanted *q, uint32_t n, uint32_t length)
+{
+    const double norm = length < FEW_WORDS ? s->norms[length] : norm_of(s->w, length);
+    return q->weight * n * (s->w->p.k1 + 1) / (n + norm);
+}
+
+static int by_most(const void *a, const void *b)
+{
+    const wanted *x = a, *y = b;
+    if (x->most != y->most) return x->most < y->most ? 1 : -1;
+    return (x->hash > y->hash) - (x->hash < y->hash);
+}
+
+static void put_query_words(word_search *s, const counted_words *words)
+{
+    weft__search_words *w = s->w;
+    for (uint32_t i = 0; i < FEW_WORDS; i++) s->norms[i] = w->n_there ? norm_of(w, i) : 0;
+    for (size_t i = 0; i < words->n; i++) {
+        const int64_t at = weft__search_map_get(&w->dictionary, words->items[i].hash);
+        if (at < 0 || !w->terms[at].n_entries) continue;
+        wanted *q = &s->words[s->n++];
+        *q = (wanted){.term = &w->terms[at], .hash = words->items[i].hash};
+        q->weight = idf_of(w, q->term) * words->items[i].n;
+        q->most = given(s, q, q->term->most, 0); /* more often, or in a shorter text, it never is */
     }
+    if (s->n) qsort(s->words, s->n, sizeof *s->words, by_most);
+}
+
+/* Adds what a word of the query gives each entry; seen: of those alone that a word before it is in. */
+static void score_word(word_search *s, const wanted *q, int seen)
+{
+    weft__search_words *w = s->w;
+    for (size_t i = 0; i < q->term->n; i++) {
+        const posting *p = &q->term->postings[i];
+        double *score = &w->scores[p->entry];
+        if ((seen && *score == 0) || w->lengths[p->entry] == GONE) continue;
+        if (*score == 0) w->touched[w->n_touched++] = p->entry;
+        *score += given(s, q, p->n, w->lengths[p->entry]);
+        if (*score == 0) *score = DBL_TRUE_MIN; /* it was touched */
+    }
+}
+
+/* Its posting by halving: they are in order; NULL: the entry has no such word. */
+static const posting *posting_of(const word_term *t, uint32_t of)
+{
+    size_t low = 0, high = t->n;
+    while (low < high) {
+        const size_t mid = (low + high) / 2;
+        if (t->postings[mid].entry < of) low = mid + 1;
+        else high = mid;
+    }
+    return low < t->n && t->postings[low].entry == of ? &t->postings[low] : NULL;
+}
+
+/* Most are not good enough, and their ids lie far apart. */
+static void offer_touched(const weft__search_words *w, uint32_t of, weft__search_top *top)
+{
+    if (!top->n || top->n < top->most || w->scores[of] >= top->hits[top->n - 1].score)
+        weft__search_offer(top, w->entries[of].id, w->scores[of]);
+}
+
+/* Whether the words from `next` on, which give `rest` at most, can put no entry among the best that none of the words
+ * before them is in (MaxScore: Turtle, Flood 1995); *least: what the last of the best has without them. It is worth
+ * looking where there are far more entries of the next word than have been seen. */
+static int are_settled(const word_search *s, size_t next, double rest, double *least, int *ok)
+{
+    const weft__search_words *w = s->w;
+    weft__search_top best = *s->top;
+    *ok = 1;
+    if (s->words[s->n - 1].weight < 0 || s->top->n || w->n_touched < best.most || !best.most ||
+        s->words[next].term->n / 4 < w->n_touched)
+        return 0;
+    if (!(best.hits = weft__alloc_array(best.most, sizeof *best.hits))) return *ok = 0;
+    for (size_t i = 0; i < w->n_touched; i++) offer_touched(w, w->touched[i], &best);
+    const int is_full = best.n == best.most;
+    *least = is_full ? best.hits[best.n - 1].score : 0;
+    weft__free(best.hits);
+    return is_full && *least > rest * ROUNDED;
+}
+
+static int may_be_best(const word_search *s, uint32_t of, double rest, double least)
+{
+    return (s->w->scores[of] + rest) * ROUNDED >= least;
+}
+
+/* A word of those alone that were seen, and of these that may come among the best: each is looked up, where they are
+ * few enough that this is less than passing all that have the word. */
+static void score_seen(word_search *s, const wanted *q, double rest, double least)
+{
+    weft__search_words *w = s->w;
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_touched; i++) n += (size_t)may_be_best(s, w->touched[i], rest, least);
+    if (n * LOOKED_UP > q->term->n) {
+        score_word(s, q, 1);
+        return;
+    }
+    for (size_t i = 0; i < w->n_touched; i++) {
+        const uint32_t e = w->touched[i];
+        const posting *p = may_be_best(s, e, rest, least) ? posting_of(q->term, e) : NULL;
+        if (p) w->scores[e] += given(s, q, p->n, w->lengths[e]);
+    }
+}
+
+/* 0: no memory. */
+static int score_words(word_search *s)
+{
+    double rest = 0, least = 0;
+    int ok = 1, settled = 0;
+    for (size_t i = 0; i < s->n; i++) rest += s->words[i].most;
+    for (size_t i = 0; i < s->n && ok; rest -= s->words[i++].most) {
+        settled = settled || (i && are_settled(s, i, rest, &least, &ok));
+        if (settled) score_seen(s, &s->words[i], rest, least);
+        else if (ok) score_word(s, &s->words[i], 0);
+    }
+    return ok;
 }
 
 weft_status weft__search_words_find(weft__search_words *w, const char *text, size_t n, weft__search_top *top,
                                     weft_error *err)
 {
     counted_words words;
-    double *scores = weft__alloc_zero(w->n_entries + 1, sizeof *scores);
-    const int ok = count_words(text, n, &words) && scores;
-    for (size_t i = 0; ok && i < words.n; i++) {
-        const int64_t at = weft__search_map_get(&w->dictionary, words.items[i].hash);
-        if (at >= 0) score_term(w, &w->terms[at], words.items[i].n, scores);
+    word_search s = {.w = w, .top = top};
+    const size_t had = w->cap_scores;
+    int ok = count_words(text, n, &words) && (s.words = weft__alloc_array(words.n + 1, sizeof *s.words)) &&
+             weft__grow(&w->touched, &w->cap_touched, w->n_entries, sizeof *w->touched) &&
+             weft__grow(&w->scores, &w->cap_scores, w->n_entries, sizeof *w->scores);
+    if (w->cap_scores > had) memset(w->scores + had, 0, (w->cap_scores - had) * sizeof *w->scores);
+    if (ok) {
+        put_query_words(&s, &words);
+        ok = score_words(&s);
     }
-    for (size_t i = 0; ok && i < w->n_entries; i++)
-        if (scores[i] != 0) weft__search_offer(top, w->entries[i].id, scores[i]);
+    for (size_t i = 0; i < w->n_touched; i++) {
+        const uint32_t e = w->touched[i];
+        if (ok) offer_touched(w, e, top);
+        w->scores[e] = 0;
+    }
+    w->n_touched = 0;
+    weft__free(s.words);
     weft__free(words.items);
-    weft__free(scores);
     return ok ? WEFT_OK : words_no_memory(err);
 }

@@ -95,6 +95,7 @@ weft_status weft__server_router_begin(weft_server *s, const weft_server_params *
     weft_status st = read_arms(s, p, &params, s->router, err);
     params.n_arms = s->router->n_arms;
     s->router->method = params.method;
+    s->router->embeds = p->route_embed;
     for (int i = 0; !st && i < params.n_arms; i++) names[i] = s->router->arms[i];
     return st ? st : weft__route_book_new(&params, names, s->learn ? path_of_log : NULL, s, &s->router->book, err);
 }
@@ -134,15 +135,29 @@ static void put_question(const weft__json *root, weft__strbuf *out)
     put_content(weft__json_get(root, "prompt"), out);
 }
 
-static void features_of(weft__http_request *r, float *x)
+/* What some ways of choosing never look at, and what is chosen for want of others, costs no step of a model. */
+static int wants_embedding(const weft__server_router *r, uint32_t allowed)
 {
+    return r->embeds && (r->method == WEFT__ROUTE_LINUCB || r->method == WEFT__ROUTE_THOMPSON) &&
+           allowed & (allowed - 1);
+}
+
+static void features_of(weft_server *s, weft__http_request *r, const weft__server_caller *who, const char *tenant,
+                        uint32_t allowed, float *x)
+{
+    int n_embedding = 0;
+    float *embedding = NULL;
     weft__json *root = NULL;
     weft__api_error error = {0};
     weft__strbuf text = {0};
     size_t n;
     const char *body = weft__http_body(r, &n);
     if (weft__api_body_parse(body, n, &root, &error)) put_question(root, &text);
-    weft__route_features(text.data, text.failed ? 0 : text.len, NULL, 0, x);
+    const size_t n_text = text.failed ? 0 : text.len;
+    if (wants_embedding(s->router, allowed))
+        embedding = weft__server_router_embed(s, who, tenant, text.data, n_text, &n_embedding);
+    weft__route_features(text.data, n_text, embedding, (size_t)n_embedding, x);
+    weft__free(embedding);
     weft__strbuf_free(&text);
     weft__json_free(&root);
 }
@@ -184,8 +199,8 @@ int weft__server_router_choose(weft_server *s, weft__http_request *r, const weft
         snprintf(header, sizeof header, "%s;p=1", s->router->arms[c.arm]);
         weft__http_add_header(r, "X-Weft-Routed", header);
     } else if (learns) {
-        features_of(r, x);
         tenant_of_request(s, who, meant->user, tenant);
+        features_of(s, r, who, tenant, allowed, x);
         weft__route_book_choose(s->router->book, tenant, who->routed.id, x, allowed, &c);
         snprintf(header, sizeof header, "%s;p=%.6g", s->router->arms[c.arm], c.propensity);
         weft__http_add_header(r, "X-Weft-Routed", header);
@@ -234,4 +249,12 @@ void weft__server_router_put_metrics(const weft_server *s, weft__strbuf *out)
                         "# HELP weft_route_lines_lost_total Lines of its logs that the disk did not take.\n"
                         "# TYPE weft_route_lines_lost_total counter\nweft_route_lines_lost_total %llu\n",
                         (unsigned long long)stats.rewards, (unsigned long long)stats.lost_lines);
+    if (s->router->embeds)
+        weft__strbuf_printf(out,
+                            "# HELP weft_route_embeddings_total Requests that it saw by an embedding, and by words "
+                            "alone, as there was no room for one.\n"
+                            "# TYPE weft_route_embeddings_total counter\n"
+                            "weft_route_embeddings_total{by=\"embedding\"} %llu\n"
+                            "weft_route_embeddings_total{by=\"words\"} %llu\n",
+                            (unsigned long long)s->router->n_embedded, (unsigned long long)s->router->n_unembedded);
 }

@@ -13,11 +13,14 @@ typedef struct weft__server_router {
     char (*arms)[WEFT__ROUTE_NAME]; /* [n_arms] */
     int n_arms;
     weft__route_method method;
+    int embeds;           /* requests are seen by their embedding, too */
+    atomic_int n_waiting; /* workers that wait for one */
+    _Atomic uint64_t n_embedded, n_unembedded;
     weft__route_book *book;
 } weft__server_router;
 
-/* From route, route_by and route_cost of the parameters; none: s->router is NULL. The models and the rules are there.
- * WEFT_ARGUMENT: an arm is nothing that is served, or something is called "auto"; WEFT_NO_MEMORY. */
+/* From route, route_by, route_cost and route_embed of the parameters; none: s->router is NULL. The models and the rules
+ * are there. WEFT_ARGUMENT: an arm is nothing that is served, or something is called "auto"; WEFT_NO_MEMORY. */
 weft_status weft__server_router_begin(weft_server *s, const weft_server_params *p, weft_error *err);
 /* After the last request was released. */
 void weft__server_router_end(weft_server *s);
@@ -26,6 +29,11 @@ void weft__server_router_end(weft_server *s);
  * 0 with the error filled: the caller may use none. */
 int weft__server_router_choose(weft_server *s, weft__http_request *r, const weft__api_meant *meant, int learns,
                                weft__server_caller *who, weft__api_error *error);
+/* The embedding of a request's text, [*n], by the model of the first arm without adapters: of its first tokens, as
+ * many as router_embed.c says. NULL: there is none, as that model is not loaded, or has no room for it now, or as too
+ * many wait for theirs; the router goes by words then. To be freed. */
+float *weft__server_router_embed(weft_server *s, const weft__server_caller *who, const char *tenant, const char *text,
+                                 size_t n_text, int *n);
 /* What the answer of that id was worth to its tenant, 0 to 1; 1: the router learned it. Without a router, or of an
  * answer that it did not choose: 0, and nothing. */
 int weft__server_router_reward(weft_server *s, const char *tenant, const char *id, double reward);

@@ -54,6 +54,33 @@ class Router(Learned):
         answer = server.post(TEXT, {"model": "auto", "prompt": f"[say a] question {i % 7}"}, headers=as_(who))
         return answer, self.ok(answer)["model"]
 
+    def test_sees_embeddings(self):
+        """With --route-embed a choice is logged with its request's embedding, from which it is made again; what is not kept, and what there is no
+        choice about, costs none."""
+        server = self.serve(*self.config(), "--route-embed", "1")
+        for i in range(3):
+            self.ask(server, "ada", i)
+        self.ok(server.post(TEXT, {"model": "auto", "prompt": "[say a]", "store": False}, headers=as_("ada")))
+        self.ok(server.post(TEXT, {"model": "one", "prompt": "[say a]"}, headers=as_("ada")))
+        metrics = server.ask("GET", "/metrics", headers=as_("ada")).body.decode()
+        self.assertIn('weft_route_embeddings_total{by="embedding"} 3\n', metrics)
+        self.assertIn('weft_route_embeddings_total{by="words"} 0\n', metrics)
+        self.end(server)
+        seen = self.seen()
+        self.assertEqual([max(map(int, x)) for x in seen], [47] * 3, seen)
+        for x in seen:  # of length 1, whatever the words are
+            self.assertAlmostEqual(sum(x.get(str(i), 0) ** 2 for i in range(32, 48)), 1, 5)
+        server = self.serve(*self.config())
+        self.ask(server, "ada", 3)
+        self.end(server)
+        self.assertLess(max(map(int, self.seen()[3])), 32)
+
+    def seen(self):
+        """The features in the only router's log."""
+        tenants = os.path.join(self.dir, "learned", "tenants")
+        with open(os.path.join(tenants, os.listdir(tenants)[0], "route.jsonl"), "rb") as f:
+            return [e["x"] for e in map(json.loads, f) if "x" in e]
+
     def test_learns_from_feedback(self):
         server = self.serve(*self.config(), "--feedback-per-hour", "1000")
         arms = []

@@ -79,12 +79,16 @@ class Route(base.Case):
                 with open(os.path.join(folder, name), "w") as f:
                     f.write("x" * 1000)
                 models += ["--model", f"{name}={f.name}"]
-            server = Server([*FAKE, "--without-model", "1", *models, "--route", "large", "--route", "small"])
+            server = Server([*FAKE, "--without-model", "1", *models, "--route", "large", "--route", "small", "--route-embed", "1"])
             self.addCleanup(lambda: self.assertEqual(server.stop()[0], 0))
             answer = server.post(TEXT, {"model": "auto", "prompt": "[model]", "max_tokens": 100})  # waits until that is loaded
             self.assertEqual(answer.json["model"], "large", answer.body)
             self.assertEqual(os.path.basename(answer.json["choices"][0]["text"]), "large")
             self.assertEqual(answer.headers["x-weft-routed"], "large;p=1")
+            # a model that is not there is not waited for to make an embedding
+            self.assertEqual([server.metric('weft_route_embeddings_total{by="%s"}' % by) for by in ("words", "embedding")], [1, 0])
+            self.assertEqual(server.post(TEXT, {"model": "auto", "prompt": "[model]", "max_tokens": 100}).json["model"], "large")
+            self.assertEqual([server.metric('weft_route_embeddings_total{by="%s"}' % by) for by in ("words", "embedding")], [1, 1])
 
     def test_without_it_there_is_no_such_model(self):
         server = self.start()

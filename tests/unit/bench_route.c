@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* bench_route.c: regret of routers over recorded answers of the shipped model and its adapters (make bench-route).
  *
- * Usage: bench_route [--seeds N] [--rounds T] [--alpha A] [--ridge R] [--explore E] [--change C]
+ * Usage: bench_route [--seeds N] [--rounds T] [--alpha A] [--ridge R] [--explore E] [--change C] [--embeddings FILE]
  *
  * A table for rules that stay and one for rules that change in the middle: by policy the median over the seeds, and the
  * worst in brackets, of the regret after 100, 300, half of and all rounds, of what was earned in the last tenth as a
@@ -74,10 +74,12 @@ int main(int argc, char **argv)
 {
     weft__route_params p;
     int seeds = 20, rounds = 2000;
+    const char *embeddings = NULL;
     weft__route_params_default(&p);
     for (int i = 1; i + 1 < argc; i += 2) {
         const double v = atof(argv[i + 1]);
-        if (!strcmp(argv[i], "--seeds")) seeds = (int)v;
+        if (!strcmp(argv[i], "--embeddings")) embeddings = argv[i + 1];
+        else if (!strcmp(argv[i], "--seeds")) seeds = (int)v;
         else if (!strcmp(argv[i], "--rounds")) rounds = (int)v;
         else if (!strcmp(argv[i], "--alpha")) p.alpha = v;
         else if (!strcmp(argv[i], "--ridge")) p.ridge = v;
@@ -89,6 +91,8 @@ int main(int argc, char **argv)
         return fprintf(stderr, "bench_route: 1 to %d seeds, 20 to %d rounds\n", SEEDS, REPLAY_ROUNDS), 2;
     if (!replay_read("tests/unit/route_answers.txt", &set))
         return fprintf(stderr, "bench_route: tests/unit/route_answers.txt cannot be read; run it from the root\n"), 1;
+    if (embeddings && !replay_read_embeddings(embeddings, &set))
+        return fprintf(stderr, "bench_route: %s has no line of numbers for each question\n", embeddings), 1;
     printf("%d questions of %d kinds, %d arms, %d seeds; alpha %g, ridge %g, explore %g, change %g\n", set.n,
            set.n_kinds, REPLAY_ARMS, seeds, p.alpha, p.ridge, p.explore, p.change);
     return !(table(&p, seeds, rounds, 0) && table(&p, seeds, rounds, 1));

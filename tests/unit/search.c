@@ -165,6 +165,52 @@ static void places_come_back(void **state)
     weft__search_words_free(&fresh);
 }
 
+static int is_odd(void *arg, uint64_t id)
+{
+    (void)arg;
+    return id % 2 == 1;
+}
+
+static size_t frequent_words(weft__rng *rng, int n, char *out, size_t room)
+{
+    int at = 0;
+    for (int k = 0; k < n; k++)
+        at += snprintf(out + at, room - (size_t)at, "w%d ", (int)pow(3000, weft__rng_double(rng)));
+    return (size_t)at;
+}
+
+/* The few best are those of all that are asked for at once, to the bit: words that most entries have are not read for
+ * entries that cannot come among them. */
+static void few_are_the_best_of_many(void **state)
+{
+    enum { N = 1000, QUERIES = CLAIMS_REPEATED(400, 100, 30) };
+    static weft__search_hit all[N], few[8];
+    weft__search_words *w;
+    weft__rng rng;
+    char text[256];
+    (void)state;
+    weft__rng_seed(&rng, 17);
+    assert_int_equal(weft__search_words_new(NULL, &w, NULL), WEFT_OK);
+    for (uint64_t e = 0; e < N; e++) {
+        const size_t n = frequent_words(&rng, 3 + (int)weft__rng_below(&rng, 20), text, sizeof text);
+        assert_int_equal(weft__search_words_add(w, e, text, n, NULL), WEFT_OK);
+    }
+    for (uint64_t e = 0; e < N; e += 11) assert_true(weft__search_words_remove(w, e));
+    for (int q = 0; q < QUERIES; q++) {
+        const size_t n = frequent_words(&rng, 1 + q % 7, text, sizeof text), most = 1 + (size_t)q % 8;
+        weft__search_top of_all = {.hits = all, .most = N, .filter = q % 3 ? NULL : is_odd};
+        weft__search_top of_few = {.hits = few, .most = most, .filter = of_all.filter};
+        assert_int_equal(weft__search_words_find(w, text, n, &of_all, NULL), WEFT_OK);
+        assert_int_equal(weft__search_words_find(w, text, n, &of_few, NULL), WEFT_OK);
+        assert_int_equal(of_few.n, of_all.n < most ? of_all.n : most);
+        for (size_t i = 0; i < of_few.n; i++) {
+            assert_int_equal(few[i].id, all[i].id);
+            assert_true(few[i].score == all[i].score);
+        }
+    }
+    weft__search_words_free(&w);
+}
+
 /* ---- vectors ---- */
 
 /* `spread` small: entries lie in clusters, as texts do. */
@@ -184,12 +230,6 @@ static double cosine(const float *a, const float *b, int n)
     double ab = 0, aa = 0, bb = 0;
     for (int i = 0; i < n; i++) ab += (double)a[i] * b[i], aa += (double)a[i] * a[i], bb += (double)b[i] * b[i];
     return ab / sqrt(aa * bb);
-}
-
-static int is_odd(void *arg, uint64_t id)
-{
-    (void)arg;
-    return id % 2 == 1;
 }
 
 /* Each that is found has its cosine, within what 8 bits round, and none is better that is not: of any count of
@@ -233,7 +273,7 @@ static void vectors_are_exact(void **state)
     }
 }
 
-/* What is found does not depend on how many others there are, or the order in which they came. */
+/* What is found does not depend on how many others there are, the order in which they came, or searches in between. */
 static void order_does_not_matter(void **state)
 {
     enum { N = 300, D = 64 };
@@ -246,7 +286,13 @@ static void order_does_not_matter(void **state)
     weft__search_vectors_new(D, weft__tier_mask(), &a, NULL);
     weft__search_vectors_new(D, weft__tier_mask(), &b, NULL);
     for (int e = 0; e < N; e++) weft__search_vectors_add(a, (uint64_t)e, x + e * D, NULL);
-    for (int e = N; e-- > 0;) weft__search_vectors_add(b, (uint64_t)e, x + e * D, NULL);
+    for (int e = N; e-- > 0;) {
+        weft__search_hit hit;
+        weft__search_top top = {.hits = &hit, .most = 1};
+        weft__search_vectors_add(b, (uint64_t)e, x + e * D, NULL);
+        weft__search_vectors_find(b, x + e * D, 1, &top, NULL);
+        assert_int_equal(hit.id, e);
+    }
     for (int q = 0; q < 20; q++) {
         weft__search_hit ha[5], hb[5];
         weft__search_top ta = {.hits = ha, .most = 5}, tb = {.hits = hb, .most = 5};
@@ -378,10 +424,15 @@ static void without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_bm25),        cmocka_unit_test(words_with_a_floor),
-        cmocka_unit_test(places_come_back),      cmocka_unit_test(vectors_are_exact),
-        cmocka_unit_test(order_does_not_matter), cmocka_unit_test(codes_find_the_same),
-        cmocka_unit_test(vectors_are_refused),   cmocka_unit_test(fusion_adds_reciprocal_ranks),
+        cmocka_unit_test(words_are_bm25),
+        cmocka_unit_test(words_with_a_floor),
+        cmocka_unit_test(places_come_back),
+        cmocka_unit_test(few_are_the_best_of_many),
+        cmocka_unit_test(vectors_are_exact),
+        cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(codes_find_the_same),
+        cmocka_unit_test(vectors_are_refused),
+        cmocka_unit_test(fusion_adds_reciprocal_ranks),
         cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
