@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "learn/instant.h"
 #include "learn/teach_store.h"
 #include "train/base.h"
 
@@ -53,6 +54,7 @@ static weft_status open_all(offline *f, weft_error *err)
     p.loop.base = &f->base.source;
     p.loop.tok = f->base.tok;
     p.loop.options.n_threads = o->n_threads;
+    p.loop.options.instant = o->instant ? WEFT__TEACH_INSTANT_RANK : 0;
     p.loop.share = 1;
     p.loop.hooks.arg = f;
     p.loop.hooks.publish = publish;
