@@ -11,12 +11,15 @@
 
 #include "learn/teach.h"
 
-enum { WEFT__TEACH_INSTANT_RANK = 2 /* of the step where nobody says another */ };
+/* Where nobody says others: the step's rank, and log p of every token that is taught, at which it is enough. */
+enum { WEFT__TEACH_INSTANT_RANK = 2 };
+#define WEFT__TEACH_INSTANT_HOLD (-0.5f)
 
-/* As weft__teach, in one attempt: of the options it looks at instant, hold_at (0: the least loss along the line), norm_cap,
- * n_threads, seed and stop. Learned are the tokens that differ from the wrong answer. out->pass_s, step_s: what the pass over the corrections took, and the
- * step from what it kept; out->scale is the step's length. WEFT_UNSUPPORTED: the model has something else behind its
- * last ffn_down; WEFT_LIMIT: answers of more tokens than one step takes; and as weft__teach. */
+/* As weft__teach, in one attempt: of the options it looks at instant, hold_at (0: the least loss along the line),
+ * norm_cap, n_threads, seed and stop. Learned are the tokens that differ from the wrong answer. out->pass_s, step_s:
+ * what the pass over the corrections took, and the step from what it kept; out->scale is the step's length.
+ * WEFT_UNSUPPORTED: the model has something else behind its last ffn_down; WEFT_LIMIT: answers of more tokens than one
+ * step takes; and as weft__teach. */
 weft_status weft__teach_instant(const weft__teach_task *task, const weft__teach_options *o, weft__teach_report *out,
                                 weft_error *err);
 

@@ -54,7 +54,10 @@ static weft_status open_all(offline *f, weft_error *err)
     p.loop.base = &f->base.source;
     p.loop.tok = f->base.tok;
     p.loop.options.n_threads = o->n_threads;
-    p.loop.options.instant = o->instant ? WEFT__TEACH_INSTANT_RANK : 0;
+    if (o->instant) {
+        p.loop.options.instant = WEFT__TEACH_INSTANT_RANK;
+        p.loop.options.hold_at = WEFT__TEACH_INSTANT_HOLD;
+    }
     p.loop.share = 1;
     p.loop.hooks.arg = f;
     p.loop.hooks.publish = publish;

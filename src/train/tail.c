@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tail.c: see tail.h. With the change -s B A of the matrix a row's residual is h - s d, d = B A x, so its logits are two
- * that are there already, L0 of h and L1 of the norm's weights times d, mixed: (i(s) / i(0)) L0 - s i(s) L1, where i is
- * 1 / sqrt(mean of squares + eps), of a square that is quadratic in s. So a loss along the line costs no product. */
+/* tail.c: see tail.h. With the change -s B A of the matrix a row's residual is h - s d, d = B A x, so its logits mix
+ * two, L0 of h and L1 of the norm's weights times d: (i(s) / i(0)) L0 - s i(s) L1, where i is 1 / sqrt(mean of squares
+ * + eps), of a square that is quadratic in s. So a loss along the line costs no product. */
 #include "train/tail.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "train/parts.h"
 
-enum { DOUBLINGS = 24, SECTIONS = 24, HALVINGS = 5 };
+enum { DOUBLINGS = 24, SECTIONS = 16, HALVINGS = 5 };
 
 static weft_status tail_no_memory(const weft__trainer *t, weft_error *err)
 {
@@ -67,19 +67,22 @@ void weft__train_tail_free(weft__train_tail *s)
 {
     weft__free(s->x);
     weft__free(s->h);
+    weft__free(s->logits);
     weft__free(s->target);
     weft__free(s->weight);
     *s = (weft__train_tail){0};
 }
 
+/* The head took all rows with a target at once, so that their logits are all there. */
 static void take_rows(const weft__trainer *t, const tail_ops *ops, weft__train_tail *s)
 {
-    const float *x = t->value[ops->down->in[0]], *h = t->value[t->hidden];
+    const float *x = t->value[ops->down->in[0]], *h = t->value[t->hidden], *logits = t->value[t->logits];
     for (int32_t w = 0; w < t->n_wanted; w++) {
         const int64_t r = t->wanted[w];
         if (!(t->weight[w] > 0)) continue;
         memcpy(s->x + s->n * s->k, x + r * s->k, (size_t)s->k * sizeof *x);
         memcpy(s->h + s->n * s->d, h + r * s->d, (size_t)s->d * sizeof *h);
+        memcpy(s->logits + s->n * s->v, logits + w * s->v, (size_t)s->v * sizeof *logits);
         s->target[s->n] = t->batch->target[r];
         s->weight[s->n++] = t->weight[w];
     }
@@ -104,9 +107,10 @@ weft_status weft__train_tail_keep(weft__trainer *t, const weft__train_batch *bat
     const size_t n = (size_t)t->n_wanted;
     out->x = weft__alloc_array(n * (size_t)out->k, sizeof *out->x);
     out->h = weft__alloc_array(n * (size_t)out->d, sizeof *out->h);
+    out->logits = weft__alloc_array(n * (size_t)out->v, sizeof *out->logits);
     out->target = weft__alloc_array(n, sizeof *out->target);
     out->weight = weft__alloc_array(n, sizeof *out->weight);
-    if (out->x && out->h && out->target && out->weight) {
+    if (out->x && out->h && out->logits && out->target && out->weight) {
         take_rows(t, &ops, out);
         return WEFT_OK;
     }
@@ -127,29 +131,22 @@ static double square_of(const float *a, const float *b, int64_t n)
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* logits [T, V] of normed rows [T, D]. */
-static void multiply_out(weft__trainer *t, const tail_ops *ops, const weft__train_tail *s, const float *normed,
-                         float *logits)
+/* out [T, V] of rows [T, D]. */
+static void multiply_out(weft__trainer *t, const tail_ops *ops, const weft__train_tail *s, const float *rows,
+                         float *out)
 {
     t->a_mark++;
     weft__train_product p = {.m = s->n,
                              .n = s->v,
                              .k = s->d,
-                             .a = normed,
+                             .a = rows,
                              .lda = s->d,
                              .b = ops->out->w,
-                             .c = logits,
+                             .c = out,
                              .ldc = s->v,
                              .rounded = 1,
                              .a_mark = t->a_mark};
     weft__train_multiply(t, &p);
-}
-
-static void head_logits(weft__trainer *t, const tail_ops *ops, const weft__train_tail *s, float *normed, float *logits)
-{
-    for (int32_t i = 0; i < s->n; i++)
-        t->k->norm_rms(s->h + i * s->d, ops->norm->vector, ops->norm->node->attr.norm.eps, s->d, normed + i * s->d);
-    multiply_out(t, ops, s, normed, logits);
 }
 
 /* logits [T, V] become weight * (p - onehot); told [T]: the rows' losses. */
@@ -177,14 +174,14 @@ static void run_softmax(void *arg, int thread, int n_threads)
 
 /* What a step needs room for; zero-initialise. */
 typedef struct tail_work {
-    float *normed, *g, *b, *a, *logits, *other, *scratch; /* [T, D] twice, [D, r], [r, K], [T, V] thrice */
-    double *told, *hh, *hd, *dd;                          /* [T] */
-    uint8_t *right;                                       /* [T] */
+    float *moved, *g, *b, *a, *other, *scratch; /* [T, D] twice, [D, r], [r, K], [T, V] twice */
+    double *told, *hh, *hd, *dd;                /* [T] */
+    uint8_t *right;                             /* [T] */
 } tail_work;
 
 static void work_free(tail_work *w)
 {
-    float *const floats[] = {w->normed, w->g, w->b, w->a, w->logits, w->other, w->scratch};
+    float *const floats[] = {w->moved, w->g, w->b, w->a, w->other, w->scratch};
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) weft__free(floats[i]);
     weft__free(w->told);
     weft__free(w->right);
@@ -195,16 +192,15 @@ static weft_status work_open(const weft__trainer *t, const weft__train_tail *s, 
                              weft_error *err)
 {
     const size_t n = (size_t)s->n, td = n * (size_t)s->d, tv = n * (size_t)s->v, r = (size_t)rank;
-    w->normed = weft__alloc_array(td, sizeof(float));
+    w->moved = weft__alloc_array(td, sizeof(float));
     w->g = weft__alloc_array(td, sizeof(float));
     w->b = weft__alloc_array(r * (size_t)s->d, sizeof(float));
     w->a = weft__alloc_array(r * (size_t)s->k, sizeof(float));
-    w->logits = weft__alloc_array(tv, sizeof(float));
     w->other = weft__alloc_array(tv, sizeof(float));
     w->scratch = weft__alloc_array(tv, sizeof(float));
     w->told = weft__alloc_array(4 * n, sizeof(double));
     w->right = weft__alloc_zero(n, 1);
-    if (w->normed && w->g && w->b && w->a && w->logits && w->other && w->scratch && w->told && w->right) {
+    if (w->moved && w->g && w->b && w->a && w->other && w->scratch && w->told && w->right) {
         w->hh = w->told + n;
         w->hd = w->hh + n;
         w->dd = w->hd + n;
@@ -214,12 +210,11 @@ static weft_status work_open(const weft__trainer *t, const weft__train_tail *s, 
     return tail_no_memory(t, err);
 }
 
-/* The gradient g [T, D]; w->other is overwritten, w->logits has the logits. */
+/* The gradient g [T, D]; w->other is overwritten. */
 static double gradient(weft__trainer *t, const tail_ops *ops, const weft__train_tail *s, tail_work *w, float *g)
 {
     double loss = 0;
-    head_logits(t, ops, s, w->normed, w->logits);
-    memcpy(w->other, w->logits, (size_t)(s->n * s->v) * sizeof *w->other);
+    memcpy(w->other, s->logits, (size_t)(s->n * s->v) * sizeof *w->other);
     tail_softmax j = {t, s, w->other, w->told};
     weft__pool_run(t->pool, run_softmax, &j);
     t->a_mark++;
@@ -268,14 +263,14 @@ typedef struct tail_line {
     int32_t n_tried;
 } tail_line;
 
-/* d = B A x of each row, its products, and L1 into w->other. w->normed is overwritten. */
+/* d = B A x of each row, its products, and L1 into w->other. w->moved is overwritten. */
 static void begin_line(tail_line *l, int32_t rank)
 {
     const weft__train_tail *s = l->s;
     tail_work *w = l->w;
     const float *by = l->ops->norm->vector;
     for (int32_t i = 0; i < s->n; i++) {
-        float *d = w->normed + i * s->d;
+        float *d = w->moved + i * s->d;
         const float *h = s->h + i * s->d;
         memset(d, 0, (size_t)s->d * sizeof *d);
         for (int32_t r = 0; r < rank; r++) {
@@ -287,7 +282,7 @@ static void begin_line(tail_line *l, int32_t rank)
         w->dd[i] = square_of(d, d, s->d);
         for (int64_t c = 0; by && c < s->d; c++) d[c] *= by[c];
     }
-    multiply_out(l->t, l->ops, s, w->normed, w->other);
+    multiply_out(l->t, l->ops, s, w->moved, w->other);
 }
 
 static void run_line(void *arg, int thread, int n_threads)
@@ -301,7 +296,7 @@ static void run_line(void *arg, int thread, int n_threads)
         const double square = w->hh[i] - 2 * l->at * w->hd[i] + l->at * l->at * w->dd[i], d = (double)s->d,
                      now = 1 / sqrt(square / d + l->eps), before = 1 / sqrt(w->hh[i] / d + l->eps);
         const float of0 = (float)(now / before), of1 = (float)(l->at * now);
-        const float *l0 = w->logits + i * v, *l1 = w->other + i * v;
+        const float *l0 = s->logits + i * v, *l1 = w->other + i * v;
         float *z = w->scratch + i * v;
         for (int64_t c = 0; c < v; c++) z[c] = of0 * l0[c] - of1 * l1[c];
         const int64_t best = k->argmax(z, v);
@@ -365,7 +360,7 @@ static double least(tail_line *l, double a, double b)
  * loss rises again, or `most`. */
 static double line_search(tail_line *l, double loss, double slope, double most)
 {
-    double low = 0, at = fmin(loss / slope / 16, most), before = loss;
+    double low = 0, at = fmin(loss / slope / 4, most), before = loss;
     int holds;
     for (int i = 0; i < DOUBLINGS; i++) {
         const double now = loss_at(l, at, &holds);

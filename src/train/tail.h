@@ -2,11 +2,11 @@
 /* tail.h: the last layer's ffn_down, moved once by its exact gradient, from what one pass left behind.
  *
  * Behind that matrix stand an addition, a norm and the output matrix, and nothing else. So from the inputs x that it
- * had, and what the norm read, of the rows with a target, follow the gradient g of its outputs (p - onehot, back
- * through the output matrix and the norm), that of the matrix (the sum of g x^T over the rows), and the loss along any
- * change of it: no layer is passed again. No key and no value depends on that matrix: those of a prompt stay valid, bit
- * for bit. Letters: T rows with a target, K inputs and D outputs of the matrix, V vocabulary, r rank. One thread, which
- * is the trainer's. */
+ * had, what the norm read, and the logits, of the rows with a target, follow the gradient g of its outputs
+ * (p - onehot, back through the output matrix and the norm), that of the matrix (the sum of g x^T over the rows), and
+ * the loss along any change of it: no layer is passed again. No key and no value depends on that matrix: those of a
+ * prompt stay valid, bit for bit. Letters: T rows with a target, K inputs and D outputs of the matrix, V vocabulary,
+ * r rank. One thread, which is the trainer's. */
 #ifndef WEFT_TRAIN_TAIL_H
 #define WEFT_TRAIN_TAIL_H
 
@@ -18,6 +18,7 @@ typedef struct weft__train_tail {
     int64_t k, d, v; /* K, D, V */
     float *x;        /* [T, K] inputs of the matrix */
     float *h;        /* [T, D] inputs of the norm */
+    float *logits;   /* [T, V] */
     int32_t *target; /* [T] */
     float *weight;   /* [T] */
 } weft__train_tail;

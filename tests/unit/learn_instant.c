@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* learn_instant.c: a correction in one step (learn/instant.h) behind the gate: what it passes is written, the same again
- * gives the same content and goes on from a version, and what it refuses is never there. */
+/* learn_instant.c: a correction in one step (learn/instant.h) behind the gate: what it passes is written, the same
+ * again gives the same content and goes on from a version, and what it refuses is never there. */
 #include "learn_lesson.h"
 
 #include "learn/instant.h"
