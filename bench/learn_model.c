@@ -94,6 +94,7 @@ static void read_options(const weft__json *v, weft__teach_options *o, weft__gate
     number(v, "hold_at", &o->hold_at);
     number(v, "norm_cap", &o->norm_cap);
     whole(v, "attempts", &o->attempts);
+    whole(v, "instant", &o->instant);
     whole(v, "seed", &seed);
     o->seed = (uint64_t)seed;
     number(v, "kl", &g->kl);
@@ -149,10 +150,11 @@ static void tell(const weft__teach_report *r, double seconds, double cpu)
     const weft__gate_report *g = &r->gate;
     printf("{\"passed\": %s, \"reason\": \"%s\", \"seconds\": %.4f, \"cpu_s\": %.4f, \"learn_s\": %.4f, \"scale_s\": "
            "%.4f, \"judge_s\": "
-           "%.4f, \"attempts\": %d, \"steps\": %d, \"scale\": %.5f, \"came_out\": %d, \"id\": \"%016llx%016llx\"",
+           "%.4f, \"pass_ms\": %.4f, \"step_ms\": %.4f, \"attempts\": %d, \"steps\": %d, \"scale\": %.5f, "
+           "\"came_out\": %d, \"id\": \"%016llx%016llx\"",
            g->passed ? "true" : "false", weft__gate_reason_name(g->reason), seconds, cpu, r->learn_s, r->scale_s,
-           r->judge_s, r->n_attempts, r->n_steps, (double)r->scale, r->came_out, (unsigned long long)r->id.word[0],
-           (unsigned long long)r->id.word[1]);
+           r->judge_s, 1e3 * r->pass_s, 1e3 * r->step_s, r->n_attempts, r->n_steps, (double)r->scale, r->came_out,
+           (unsigned long long)r->id.word[0], (unsigned long long)r->id.word[1]);
     printf(", \"corrections\": [%d, %d], \"paraphrases\": [%d, %d], \"held_out\": [%d, %d, %d], \"neighbours\": [%d, "
            "%d, %d], \"facts\": [%d, %d], \"kl\": %.6f, \"norm\": %.6f}\n",
            g->corrections, g->n_corrections, g->paraphrases, g->n_paraphrases, g->lost, g->gained, g->n_held_out,

@@ -53,15 +53,29 @@ static int teach(int argc, char **argv, const char *kind, int what, const char *
     const char *tenant = NULL, *served = NULL, *teacher = NULL;
     const int anew = what == WEFT__TEACH_OFFLINE_CONSOLIDATE;
     int32_t threads = 0;
-    int first, n = 0;
+    int first, n = 0, instant = 0;
+    const option_spec in_one_step = {
+        "instant", 0,    OPT_FLAG,
+        &instant,  NULL, "an experiment: in one step of the last layer's ffn_down, behind the same gate",
+        0,         0,    NULL};
+    const option_spec by_teacher = {
+        "teacher",
+        0,
+        OPT_TEXT,
+        &teacher,
+        "LARGER",
+        "a model of the same vocabulary: one more is learned beside what it says of the answers that stay (none)",
+        0,
+        0,
+        NULL};
     const option_spec options[] = {
         {"tenant", 0, OPT_TEXT, &tenant, "NAME", "whose, as 'weft learn status' lists them (all)", 0, 0, NULL},
         {"served", 0, OPT_TEXT, &served, "FILE",
          "what the server had, where that was a compiled plan of MODEL: its answers teach (MODEL's)", 0, 0, NULL},
         {"threads", 't', OPT_INT, &threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
-        {anew ? "teacher" : NULL, 0, OPT_TEXT, &teacher, "LARGER",
-         "a model of the same vocabulary: one more is learned beside what it says of the answers that stay (none)", 0,
-         0, NULL},
+        anew                                  ? by_teacher
+        : what == WEFT__TEACH_OFFLINE_WAITING ? in_one_step
+                                              : (option_spec){0},
         {0},
     };
     const command_spec spec = {kind, "MODEL DIR [options]", about, example, options, 2, 2};
@@ -78,6 +92,7 @@ static int teach(int argc, char **argv, const char *kind, int what, const char *
                                    .what = what,
                                    .teacher = teacher,
                                    .n_threads = threads,
+                                   .instant = instant,
                                    .told = told,
                                    .arg = &n};
     if (fingerprint_of(served ? served : o.model, base, &err) || weft__teach_offline_run(&o, &err))

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "learn/instant.h"
 
 enum { ANSWER = 64, ROWS_LEAST = 256, ROWS_MOST = 2048, HALVINGS = 5 };
 
@@ -472,6 +473,7 @@ weft_status weft__teach(const weft__teach_task *task, const weft__teach_options 
 {
     weft__teach_options o = *options;
     weft_status st = WEFT_OK;
+    if (o.instant > 0) return weft__teach_instant(task, options, out, err);
     *out = (weft__teach_report){0};
     if (task->n_events < 1) return weft_fail(err, WEFT_ARGUMENT, "there is nothing to learn");
     for (;;) {

@@ -34,6 +34,7 @@ typedef struct weft__teach_options {
     /* What the gate refuses is learned anew so often in all, by a recipe that answers the reason: where too much
      * changed, more neighbours hold harder and less is asked for; where too little did, it goes on for longer */
     int32_t attempts;
+    int32_t instant;        /* above 0: in one step, of this rank (instant.h), an experiment; 0: as above */
     uint64_t seed;          /* of A, and of the turns */
     int (*stop)(void *arg); /* as weft__train_options has it */
     void *stop_arg;
@@ -68,6 +69,7 @@ typedef struct weft__teach_report {
     weft__adapt_id id;           /* of what was written */
     weft__gate_report gate;
     double learn_s, scale_s, judge_s; /* for people; nothing depends on it */
+    double pass_s, step_s;            /* of learn_s, in one step (instant.h) */
 } weft__teach_report;
 
 /* The adapter is written where the gate lets it pass, and only then (out->gate.passed). Fails with WEFT_ARGUMENT (no

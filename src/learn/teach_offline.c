@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "learn/distil.h"
+#include "learn/instant.h"
 #include "learn/teach_store.h"
 #include "train/base.h"
 
@@ -66,6 +67,10 @@ static weft_status open_all(offline *f, weft_error *err)
     p.loop.base = &f->base.source;
     p.loop.tok = f->base.tok;
     p.loop.options.n_threads = o->n_threads;
+    if (o->instant) {
+        p.loop.options.instant = WEFT__TEACH_INSTANT_RANK;
+        p.loop.options.hold_at = WEFT__TEACH_INSTANT_HOLD;
+    }
     p.loop.share = 1;
     p.loop.hooks.arg = f;
     p.loop.hooks.publish = publish;

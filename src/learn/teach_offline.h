@@ -21,6 +21,7 @@ typedef struct weft__teach_offline {
     int what;                /* weft__teach_offline_what */
     const char *teacher;     /* of CONSOLIDATE: a larger model of the same vocabulary, as model; NULL: none */
     int32_t n_threads;       /* 0: one per core */
+    int instant;             /* 1: corrections that wait are learned in one step (instant.h), an experiment */
     /* Called with each row that is new, on a thread of the library's; row->reason has the gate's. */
     void (*told)(void *arg, const weft__version_row *row);
     void *arg;
