@@ -218,7 +218,7 @@ static void make(void *arg)
 static void better_stays(loop_making *m)
 {
     weft__gate_report *g = &m->report.gate;
-    if (m->job->what != WEFT__TEACH_CONSOLIDATE || !g->passed ||
+    if (m->job->what != WEFT__TEACH_CONSOLIDATE || !g->passed || m->report.n_style ||
         !(g->kl > weft__versions_kl(m->l->versions, m->t->tenant, m->t->name, m->now)))
         return;
     g->passed = 0;
