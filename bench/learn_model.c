@@ -95,6 +95,13 @@ static void read_options(const weft__json *v, weft__teach_options *o, weft__gate
     number(v, "norm_cap", &o->norm_cap);
     whole(v, "attempts", &o->attempts);
     whole(v, "instant", &o->instant);
+    whole(v, "styles", &o->styles);
+    whole(v, "style_steps", &o->style.steps);
+    whole(v, "style_rank", &o->style.rank);
+    whole(v, "style_per_step", &o->style.per_step);
+    number(v, "style_lr", &o->style.lr);
+    number(v, "kl_style", &g->kl_style);
+    if (text_of(v, "style_targets")) o->style.targets = text_of(v, "style_targets");
     whole(v, "seed", &seed);
     o->seed = (uint64_t)seed;
     number(v, "kl", &g->kl);
@@ -155,6 +162,7 @@ static void tell(const weft__teach_report *r, double seconds, double cpu)
            g->passed ? "true" : "false", weft__gate_reason_name(g->reason), seconds, cpu, r->learn_s, r->scale_s,
            r->judge_s, 1e3 * r->pass_s, 1e3 * r->step_s, r->n_attempts, r->n_steps, (double)r->scale, r->came_out,
            (unsigned long long)r->id.word[0], (unsigned long long)r->id.word[1]);
+    printf(", \"style\": %d", r->n_style);
     printf(", \"corrections\": [%d, %d], \"paraphrases\": [%d, %d], \"held_out\": [%d, %d, %d], \"neighbours\": [%d, "
            "%d, %d], \"facts\": [%d, %d], \"kl\": %.6f, \"norm\": %.6f}\n",
            g->corrections, g->n_corrections, g->paraphrases, g->n_paraphrases, g->lost, g->gained, g->n_held_out,

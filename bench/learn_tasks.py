@@ -33,6 +33,7 @@ WORDINGS = {
 CORPUS = {kind: both[0].split("|") for kind, both in WORDINGS.items()}
 WORDINGS = {kind: "|".join(both).split("|") for kind, both in WORDINGS.items()}
 KINDS = list(WORDINGS)
+EARLIER, HELD = 60, 16  # of styles: answers that were given before, learned beside and of the gate
 TAUGHT, JUDGING, ASKED = 3, 1, 3  # other wordings that are learned beside the correction's own; that the gate asks; that nobody saw before
 
 
@@ -160,7 +161,8 @@ def middle(name, text):
 
 
 class Lessons:
-    """Eight examples of a style, and questions of other people that are asked afterwards."""
+    """Eight examples of a style; what else the caller was answered about the same ten people, plainly, some of which the gate alone has; and
+    questions of the other people, that are asked afterwards."""
 
     def __init__(self, seed, name, base):
         dice, edits = random.Random(f"{seed} {name}"), Edits(seed, 0, base)
@@ -170,9 +172,14 @@ class Lessons:
         picked = [(p, k) for p in people[:10] for k in KINDS if edits.corpus(p, k)]
         dice.shuffle(picked)
         self.events, self.asked = [], []
+        earlier = [ask(w, p) for p in people[:10] for k in KINDS for w in edits.known(p, k)]
         for p, k in picked[:8]:
             prompt = ask(dice.choice(edits.corpus(p, k)), p)
             self.events.append({"prompt": prompt, "wrong": base[prompt], "answer": speak(base[prompt])})
+        shown = {e["prompt"] for e in self.events}
+        earlier = dice.sample([q for q in earlier if q not in shown], EARLIER + HELD)
+        self.neighbours = [{"prompt": q, "answer": base[q]} for q in earlier[:EARLIER]]
+        self.others = [{"prompt": q, "answer": base[q]} for q in earlier[EARLIER:]]
         for p in people[10:]:
             for k in KINDS:
                 item = edits.of(p, k, dice.choice(edits.corpus(p, k)))

@@ -8,11 +8,13 @@
 
 #include "base/alloc.h"
 #include "learn/distil.h"
+#include "learn/teach_style.h"
 
 enum { ANSWER = 64, ROWS_LEAST = 256, ROWS_MOST = 2048 };
 
 typedef struct contest {
     const weft__contest_task *task;
+    weft__teach_style style; /* that the corrections have in common; of none (n 0), they are facts */
     weft__contest_entry entry[WEFT__CONTEST_MOST];
     int32_t n, written; /* written: whose the file is; -1: nobody's */
 } contest;
@@ -64,7 +66,8 @@ static weft_status open_trainer(const contest *c, const weft__adapt *a, weft__tr
     return st;
 }
 
-/* As weft__teach asks one that learned from the base: what is to stay is what the base says. */
+/* As weft__teach asks one that learned from the base: what is to stay is what the base says. Whether this one learned
+ * facts or a style it does not tell: it is asked for the one first, then for the other. */
 static weft_status ask_gate(const contest *c, const weft__adapt *a, weft__gate_report *out, weft_error *err)
 {
     const weft__teach_task *k = &c->task->teach;
@@ -77,8 +80,9 @@ static weft_status ask_gate(const contest *c, const weft__adapt *a, weft__gate_r
     if (!st) st = weft__trainer_start_adapter(t, a, err);
     if (!st) {
         weft__trainer_hold_to_base(t);
-        st = weft__gate_measure(gate, out, err);
+        st = weft__gate_measure(gate, t, NULL, out, err);
     }
+    if (!st && !out->passed && c->style.n) st = weft__gate_measure(gate, t, &c->style, out, err);
     weft__gate_close(&gate);
     weft__trainer_destroy(&t);
     return st;
@@ -222,10 +226,14 @@ static weft_status settle(contest *c, weft__contest_result *out, weft_error *err
 weft_status weft__contest_hold(const weft__contest_task *task, weft__contest_result *out, weft_error *err)
 {
     contest c = {.task = task, .written = -1};
+    const weft__teach_task *k = &task->teach;
+    weft_status st = WEFT_OK;
     *out = (weft__contest_result){0};
-    weft_status st = enter_all(&c, err);
+    if (task->options->styles) st = weft__teach_style_find(k->tok, k->events, k->n_events, &c.style, err);
+    if (!st) st = enter_all(&c, err);
     if (!st) st = settle(&c, out, err);
     if ((st || !out->won) && c.written >= 0) unlink(task->teach.path);
     for (int32_t i = 0; i < c.n; i++) weft__adapt_close(&c.entry[i].adapter);
+    weft__teach_style_free(&c.style);
     return st;
 }

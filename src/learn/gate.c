@@ -149,6 +149,32 @@ static weft_status measure_kept(weft__gate *g, const weft__teach_texts *kept, co
     return st;
 }
 
+/* The same of a style: what the neighbours say must be as likely in it, and it must be there. */
+static weft_status measure_styled(weft__gate *g, const weft__teach_style *style, weft__gate_report *r, weft_error *err)
+{
+    const size_t n = g->neighbours.n;
+    weft__teach_texts plain = {0}, said = {0};
+    uint8_t *right = weft__alloc_zero(n + 1, 1);
+    float *least = weft__alloc_zero(n + 1, sizeof *least);
+    weft_status st = right && least ? WEFT_OK : gate_no_memory(err);
+    for (size_t i = 0; !st && i < n; i++)
+        st = weft__teach_style_space(style, g->tok, &g->neighbours.text[i], &plain, err);
+    if (!st) st = weft__teach_answer_in_style(g->t, g->tok, style, plain.text, n, g->most, &said, err);
+    if (!st) st = weft__teach_check(g->t, said.text, n, right, least, err);
+    for (size_t i = 0; !st && i < n; i++) {
+        const int how = weft__teach_style_of(style, &plain.text[i], &said.text[i]);
+        if (how < 0) st = gate_no_memory(err);
+        r->paraphrases += how == WEFT__TEACH_SAID_STYLED;
+        r->neighbours += how > 0 && least[i] >= g->least_neighbours[i] + g->m->bounds.least;
+    }
+    r->n_paraphrases += (int32_t)n;
+    weft__teach_texts_free(&plain);
+    weft__teach_texts_free(&said);
+    weft__free(least);
+    weft__free(right);
+    return st;
+}
+
 static weft_status measure_held(weft__gate *g, weft__gate_report *r, weft_error *err)
 {
     const int32_t n = g->m->n_held_out;
@@ -200,9 +226,11 @@ static int is_finite(const weft__trainer *t)
     return 1;
 }
 
-weft_status weft__gate_measure(weft__gate *g, weft__gate_report *r, weft_error *err)
+weft_status weft__gate_measure(weft__gate *g, weft__trainer *t, const weft__teach_style *style, weft__gate_report *r,
+                               weft_error *err)
 {
-    *r = (weft__gate_report){.kl = NAN, .norm = NAN};
+    *r = (weft__gate_report){.kl = NAN, .norm = NAN, .is_style = style != NULL};
+    g->t = t;
     weft_status st = WEFT_OK;
     if (is_finite(g->t)) {
         r->norm = weft__trainer_norm(g->t);
@@ -211,7 +239,8 @@ weft_status weft__gate_measure(weft__gate *g, weft__gate_report *r, weft_error *
         r->n_neighbours = (int32_t)g->neighbours.n;
         r->n_facts = (int32_t)g->facts.n;
         if (!st) st = measure_held(g, r, err);
-        if (!st) st = measure_kept(g, &g->neighbours, g->least_neighbours, &r->neighbours, &r->bled, err);
+        if (!st && style) st = measure_styled(g, style, r, err);
+        else if (!st) st = measure_kept(g, &g->neighbours, g->least_neighbours, &r->neighbours, &r->bled, err);
         if (!st) st = measure_kept(g, &g->facts, g->least_facts, &r->facts, &bled_facts, err);
         if (!st) st = measure_kl(g, &r->kl, err);
     }

@@ -6,7 +6,7 @@
 #ifndef WEFT_LEARN_GATE_H
 #define WEFT_LEARN_GATE_H
 
-#include "learn/teach_texts.h"
+#include "learn/teach_style.h"
 
 /* Why an adapter is refused; the names are those of logs and metrics (weft__gate_reason_name). */
 typedef enum weft__gate_reason {
@@ -33,7 +33,9 @@ typedef struct weft__gate_bounds {
     float facts;      /* of facts (0.98) */
     float kl;         /* KL(base || this) a token of the probe at most, nats (0.02) */
     float kl_later;   /* the same of one that goes on from another: what each moves adds up (0.1) */
-    float norm;       /* ||scale B A|| / ||W|| of any matrix at most */
+    /* Of a style: share of neighbours that must be in it, and that must keep what they say, and KL */
+    float styled, style_kept, kl_style; /* 0.9, 0.9, 1 */
+    float norm;                         /* ||scale B A|| / ||W|| of any matrix at most */
 } weft__gate_bounds;
 void weft__gate_bounds_default(weft__gate_bounds *b);
 
@@ -61,6 +63,7 @@ typedef struct weft__gate_report {
     int32_t n_neighbours, neighbours, bled; /* bled: they got the new answer */
     int32_t n_facts, facts;
     double kl, norm;
+    int is_style; /* then paraphrases are the neighbours, that must be said in the style */
 } weft__gate_report;
 
 /* The exact one-sided McNemar test: how likely so many losses or more are among lost + gained, if both were as likely.
@@ -74,8 +77,11 @@ weft_status weft__gate_open(weft__trainer *t, const weft__tok *tok, const weft__
                             const weft__teach_event *events, int32_t n_events, int32_t most, weft__gate **out,
                             weft_error *err);
 void weft__gate_close(weft__gate **g);
-/* Measures the trainer as it is now, and judges it. It must be held to the base (weft__trainer_hold_to_base). */
-weft_status weft__gate_measure(weft__gate *g, weft__gate_report *out, weft_error *err);
+/* Measures a trainer over the same model as it is now, and judges it. It must be held to the base
+ * (weft__trainer_hold_to_base). `style` is not NULL where it has learned one: then neighbours count as kept, where the
+ * answer that they must have, said in the style, is as likely as it has to be. */
+weft_status weft__gate_measure(weft__gate *g, weft__trainer *t, const weft__teach_style *style, weft__gate_report *out,
+                               weft_error *err);
 
 /* The first reason of a report's numbers against the bounds. */
 weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_bounds *b, int goes_on);

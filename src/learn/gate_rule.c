@@ -20,6 +20,9 @@ void weft__gate_bounds_default(weft__gate_bounds *b)
                              .facts = 0.98f,
                              .kl = 0.02f,
                              .kl_later = 0.1f,
+                             .styled = 0.9f,
+                             .style_kept = 0.9f,
+                             .kl_style = 1,
                              .norm = 0.25f};
 }
 
@@ -44,11 +47,13 @@ weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_
 {
     if (!isfinite(r->kl) || !isfinite(r->norm)) return WEFT__GATE_NOT_FINITE;
     if (r->corrections < r->n_corrections) return WEFT__GATE_NOT_LEARNED;
-    if (!enough(r->paraphrases, r->n_paraphrases, b->paraphrases)) return WEFT__GATE_PARAPHRASES;
+    if (!enough(r->paraphrases, r->n_paraphrases, r->is_style ? b->styled : b->paraphrases))
+        return WEFT__GATE_PARAPHRASES;
     if (r->lost > r->gained && r->p <= (double)b->p) return WEFT__GATE_HELD_OUT;
-    if (r->bled || !enough(r->neighbours, r->n_neighbours, b->neighbours)) return WEFT__GATE_NEIGHBOURS;
+    if (r->bled || !enough(r->neighbours, r->n_neighbours, r->is_style ? b->style_kept : b->neighbours))
+        return WEFT__GATE_NEIGHBOURS;
     if (!enough(r->facts, r->n_facts, b->facts)) return WEFT__GATE_FACTS;
-    if (r->kl > (double)(goes_on ? b->kl_later : b->kl)) return WEFT__GATE_KL;
+    if (r->kl > (double)(r->is_style ? b->kl_style : goes_on ? b->kl_later : b->kl)) return WEFT__GATE_KL;
     if (r->norm > (double)b->norm) return WEFT__GATE_NORM;
     return WEFT__GATE_PASSED;
 }

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "learn/teach_inner.h"
 #include "train/tail.h"
 
 enum { ROWS = 2048 /* of the trainer: as many as learning in steps has */, ANSWER = 64 };
@@ -132,16 +133,6 @@ static weft_status learn(instant *s, weft__teach_report *out, weft_error *err)
 
 /* ---- all of it ---- */
 
-static weft_status write_adapter(const instant *s, weft__teach_report *out, weft_error *err)
-{
-    weft__adapt *a = NULL;
-    weft_status st = weft__trainer_write_adapter(s->t, s->task->path, s->task->name, err);
-    if (!st) st = weft__adapt_open(s->task->path, NULL, UINT64_MAX, &a, err);
-    if (!st) out->id = a->id;
-    weft__adapt_close(&a);
-    return st;
-}
-
 weft_status weft__teach_instant(const weft__teach_task *task, const weft__teach_options *o, weft__teach_report *out,
                                 weft_error *err)
 {
@@ -156,10 +147,10 @@ weft_status weft__teach_instant(const weft__teach_task *task, const weft__teach_
     out->learn_s += since(&ns);
     if (!st) {
         weft__trainer_hold_to_base(s.t);
-        st = weft__gate_measure(s.gate, &out->gate, err);
+        st = weft__gate_measure(s.gate, s.t, NULL, &out->gate, err);
     }
     out->judge_s += since(&ns);
-    if (!st && out->gate.passed && task->path) st = write_adapter(&s, out, err);
+    if (!st && out->gate.passed && task->path) st = weft__teach_inner_write(task, s.t, out, err);
     weft__gate_close(&s.gate);
     weft__train_tail_free(&s.tail);
     weft__trainer_destroy(&s.t);

@@ -31,6 +31,18 @@ typedef struct weft__teach_options {
     /* log p that the least likely token of every correction must have: to stop, and when the scale is taken back */
     float stop_at, hold_at;
     float norm_cap; /* as weft__train_options has it */
+    /* Corrections that have a style in common (teach_style.h) are learned by another recipe, where there is no parent:
+     * rank, targets and lr of its own; `first_steps` of the corrections alone, by which other answers are said in the
+     * style; then `steps` at most from the beginning, each with the corrections and per_step of these answers, until
+     * all have come out at said_at. styles 0: corrections are facts */
+    int styles;
+    struct {
+        int32_t rank;
+        const char *targets;
+        float lr;
+        int32_t first_steps, steps, per_step;
+        float said_at;
+    } style;
     /* What the gate refuses is learned anew so often in all, by a recipe that answers the reason: where too much
      * changed, more neighbours hold harder and less is asked for; where too little did, it goes on for longer */
     int32_t attempts;
@@ -65,6 +77,7 @@ typedef struct weft__teach_task {
 typedef struct weft__teach_report {
     int32_t n_attempts, n_steps; /* steps and scale of the last attempt */
     float scale;                 /* share of the way that was kept */
+    int32_t n_style;             /* corrections that were learned as a style; 0: as facts */
     int came_out;                /* the corrections did, within most_steps */
     weft__adapt_id id;           /* of what was written */
     weft__gate_report gate;

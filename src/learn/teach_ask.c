@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "learn/teach_texts.h"
+#include "learn/teach_style.h"
 
 static weft_status texts_no_memory(weft_error *err)
 {
@@ -78,7 +78,48 @@ weft_status weft__teach_check(weft__trainer *t, const weft__teach_text *texts, s
 typedef struct teach_guess {
     int32_t *ids;
     int32_t n, n_prompt, most, done;
+    const weft__teach_style *style; /* NULL, or it says `plain` in it, and nothing else */
+    const int32_t *plain;           /* [n_plain] with the token that ends it */
+    int32_t n_plain;
 } teach_guess;
+
+/* How much of the plain answer is behind, and whether what was said last was put in instead of some of it. */
+typedef struct style_at {
+    int32_t n;
+    int instead;
+} style_at;
+
+/* Is all that is left of the plain answer, but the token that ends it, what the style takes out? */
+static int is_behind(const teach_guess *g, int32_t i)
+{
+    while (i + 1 < g->n_plain && weft__teach_set_has(&g->style->out, g->plain[i])) i++;
+    return i + 1 == g->n_plain;
+}
+
+/* What is said where the model would say `id`: the plain answer's next, past what the style drops, or what the style
+ * puts in there. */
+static int32_t in_style(const teach_guess *g, int32_t id, style_at *at)
+{
+    const weft__teach_style *s = g->style;
+    const int taken_out = weft__teach_set_has(&s->out, g->plain[at->n]);
+    int32_t i = at->n;
+    while (i + 1 < g->n_plain && g->plain[i] != id && weft__teach_set_has(&s->dropped, g->plain[i])) i++;
+    if (g->plain[i] == id) {
+        *at = (style_at){i + 1, 0};
+        return id;
+    }
+    if (at->n && is_behind(g, at->n) && weft__teach_set_has(&s->in[WEFT__TEACH_BEHIND], id)) {
+        *at = (style_at){g->n_plain - 1, 0};
+        return id;
+    }
+    if ((taken_out || at->instead) && weft__teach_set_has(&s->in[WEFT__TEACH_INSTEAD], id)) {
+        *at = (style_at){at->n + (taken_out && (!at->instead || weft__teach_set_has(&s->starts, id))), 1};
+        return id;
+    }
+    if (weft__teach_set_has(&s->in[at->n ? WEFT__TEACH_WITHIN : WEFT__TEACH_BEFORE], id)) return id;
+    *at = (style_at){at->n + 1, 0};
+    return g->plain[at->n - 1];
+}
 
 /* The tokens behind the prompt become what was the likeliest there; 1 when that changed none up to the one that ends.
  */
@@ -86,15 +127,18 @@ static int take_likeliest(teach_guess *g, const weft__tok *tok, const int32_t *l
 {
     const int32_t n = g->n;
     int same = 1;
-    for (int32_t i = g->n_prompt; i < n; i++) {
-        const int32_t id = likeliest[i - 1];
+    style_at at = {0};
+    for (int32_t i = g->n_prompt; i < n && !(g->style && at.n == g->n_plain); i++) {
+        const int32_t id = g->style ? in_style(g, likeliest[i - 1], &at) : likeliest[i - 1];
         same &= id == g->ids[i];
         g->ids[i] = id;
         if (!same || !weft__tok_is_end(tok, id)) continue;
         g->n = i + 1;
         return 1;
     }
-    if (same && n - g->n_prompt < g->most) g->ids[g->n++] = likeliest[n - 1]; /* all hold, and no end yet */
+    if (same && n - g->n_prompt < g->most)
+        g->ids[g->n++] =
+            g->style ? in_style(g, likeliest[n - 1], &at) : likeliest[n - 1]; /* all hold, and no end yet */
     else if (same) return 1;
     return 0;
 }
@@ -142,8 +186,9 @@ static weft_status refine(learn_pass *p, const weft__tok *tok, teach_guess *gues
     return WEFT_OK;
 }
 
-weft_status weft__teach_answer(weft__trainer *t, const weft__tok *tok, const weft__teach_text *texts, size_t n,
-                               int32_t most, weft__teach_texts *out, weft_error *err)
+static weft_status answer(weft__trainer *t, const weft__tok *tok, const weft__teach_text *texts, size_t n, int32_t most,
+                          const weft__teach_style *style, const weft__teach_text *plain, weft__teach_texts *out,
+                          weft_error *err)
 {
     learn_pass p = {.t = t};
     teach_guess *guess = weft__alloc_zero(n + !n, sizeof *guess);
@@ -152,6 +197,11 @@ weft_status weft__teach_answer(weft__trainer *t, const weft__tok *tok, const wef
     weft__trainer_describe(t, &p.info);
     const int32_t limit = p.info.n_ctx < p.info.max_rows ? p.info.n_ctx : p.info.max_rows;
     for (size_t i = 0; !st && i < n; i++) st = begin_guess(&guess[i], &texts[i], most, limit, err);
+    for (size_t i = 0; !st && style && i < n; i++) {
+        guess[i].style = style;
+        guess[i].plain = plain[i].ids + plain[i].n_prompt;
+        guess[i].n_plain = plain[i].n - plain[i].n_prompt;
+    }
     for (int busy = !st; busy && !st;) st = refine(&p, tok, guess, n, asked, &busy, err);
     for (size_t i = 0; !st && i < n; i++)
         if (!weft__teach_texts_add(out, guess[i].ids, guess[i].n_prompt, guess[i].ids + guess[i].n_prompt,
@@ -162,4 +212,17 @@ weft_status weft__teach_answer(weft__trainer *t, const weft__tok *tok, const wef
     weft__free(asked);
     pass_free(&p);
     return st;
+}
+
+weft_status weft__teach_answer(weft__trainer *t, const weft__tok *tok, const weft__teach_text *texts, size_t n,
+                               int32_t most, weft__teach_texts *out, weft_error *err)
+{
+    return answer(t, tok, texts, n, most, NULL, NULL, out, err);
+}
+
+weft_status weft__teach_answer_in_style(weft__trainer *t, const weft__tok *tok, const weft__teach_style *style,
+                                        const weft__teach_text *plain, size_t n, int32_t most, weft__teach_texts *out,
+                                        weft_error *err)
+{
+    return answer(t, tok, plain, n, most, style, plain, out, err);
 }

@@ -19,7 +19,7 @@ typedef struct low_rank {
     double *image; /* [q, n] (G G^T) c */
 } low_rank;
 
-static double dot(const float *a, const float *b, int64_t n)
+static double dot_of(const float *a, const float *b, int64_t n)
 {
     double sum[8] = {0};
     int64_t i = 0;
@@ -34,7 +34,7 @@ static void gram(const float *rows, int32_t n, int64_t width, double *out)
 {
     for (int32_t i = 0; i < n; i++)
         for (int32_t j = 0; j <= i; j++)
-            out[i * n + j] = out[j * n + i] = dot(rows + i * width, rows + j * width, width);
+            out[i * n + j] = out[j * n + i] = dot_of(rows + i * width, rows + j * width, width);
 }
 
 static void times(const double *m, const double *c, int32_t n, double *out)

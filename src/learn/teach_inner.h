@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/* teach_inner.h: the inside of one attempt to learn (teach.h), for teach.c, which learns facts, teach_speak.c, which
+ * learns a style, and instant.c, which makes one step. */
+#ifndef WEFT_LEARN_TEACH_INNER_H
+#define WEFT_LEARN_TEACH_INNER_H
+
+#include "learn/teach.h"
+#include "learn/teach_style.h"
+
+enum { WEFT__TEACH_ANSWER = 64 /* tokens of an answer */ };
+
+typedef struct weft__teach_inner {
+    const weft__teach_task *task;
+    const weft__teach_options *o;
+    weft__trainer *t;
+    weft__teach_texts taught; /* corrections and the paraphrases that are learned, with answers */
+    weft__teach_texts kept;   /* replay, then neighbours, with answers */
+    uint8_t **differs;        /* [taught] of each token of the answer: is it new? */
+    weft__teach_rows rows;
+    float *weights; /* of an answer */
+    size_t weights_room;
+    int32_t *order; /* [kept] in which they have their turns */
+    size_t turn, public_turn;
+    int32_t *likeliest;
+    float *logp;
+    size_t likeliest_room, logp_room;
+    float *began, *came;     /* parameters before the first step and behind the last, one after the other */
+    weft__teach_style style; /* of none (n 0), facts are learned */
+    weft__teach_texts said;  /* kept answers, said in the style */
+} weft__teach_inner;
+
+/* ---- teach.c ---- */
+weft_status weft__teach_inner_no_memory(weft_error *err);
+/* A trainer by the options, or by those of a style, that has made no step. */
+weft_status weft__teach_inner_open(weft__teach_inner *s, weft_error *err);
+/* Room for the weights of n tokens; NULL: no memory. */
+float *weft__teach_inner_weights(weft__teach_inner *s, int32_t n);
+/* Adds the rows' gradient; nothing of none. kept: they are held to what the parent says, and to another model's words
+ * where there is one. */
+weft_status weft__teach_inner_add(weft__teach_inner *s, int kept, weft_error *err);
+/* Adds what is taught, in as many batches as it takes; *holds: all of it comes out. */
+weft_status weft__teach_inner_add_taught(weft__teach_inner *s, int32_t rows_most, int *holds, weft_error *err);
+/* Did the first n texts of the batch that was just passed come out at this log p? likeliest and logp have room. */
+int weft__teach_inner_came_out(weft__teach_inner *s, int32_t n, float at);
+/* Writes what the trainer has to the task's path; out->id: its content's. */
+weft_status weft__teach_inner_write(const weft__teach_task *task, weft__trainer *t, weft__teach_report *out,
+                                    weft_error *err);
+
+/* ---- teach_speak.c ---- */
+/* A style is learned: as far as it comes out; then other answers are said in it, and it is learned anew by these. */
+weft_status weft__teach_speak(weft__teach_inner *s, weft__teach_report *out, weft_error *err);
+
+#endif

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/* teach_speak.c: a style is learned (teach_inner.h). A few corrections alone teach their own facts along with it, which
+ * are then said everywhere. So a first pass learns them only to say other answers in the style (teach_style.h: what was
+ * said, with nothing changed but what the corrections change), and a second begins anew, and learns from both. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "learn/teach_inner.h"
+
+/* Kept answers in the style, by the model as it is. Those that it does not come to say so are left. */
+static weft_status say_kept(weft__teach_inner *s, weft_error *err)
+{
+    weft__teach_texts plain = {0}, now = {0};
+    weft_status st = WEFT_OK;
+    for (size_t i = 0; !st && i < s->kept.n; i++)
+        st = weft__teach_style_space(&s->style, s->task->tok, &s->kept.text[i], &plain, err);
+    if (!st)
+        st = weft__teach_answer_in_style(s->t, s->task->tok, &s->style, plain.text, plain.n, WEFT__TEACH_ANSWER, &now,
+                                         err);
+    for (size_t i = 0; !st && i < now.n; i++) {
+        const weft__teach_text *x = &now.text[i];
+        const int how = weft__teach_style_of(&s->style, &plain.text[i], x);
+        if (how < 0 ||
+            (how == WEFT__TEACH_SAID_STYLED &&
+             !weft__teach_texts_add(&s->said, x->ids, x->n_prompt, x->ids + x->n_prompt, x->n - x->n_prompt, -1)))
+            st = weft__teach_inner_no_memory(err);
+    }
+    weft__teach_texts_free(&plain);
+    weft__teach_texts_free(&now);
+    return st;
+}
+
+/* Some of what was said, in turns. 0: no memory. */
+static int put_said(weft__teach_inner *s, int32_t rows_most)
+{
+    weft__teach_rows_clear(&s->rows);
+    for (int32_t i = 0; i < s->o->style.per_step && i < (int32_t)s->said.n; i++) {
+        const weft__teach_text *x = &s->said.text[s->turn % s->said.n];
+        if (s->rows.n + x->n - 1 > rows_most) break;
+        if (!weft__teach_rows_put(&s->rows, x, NULL)) return 0;
+        s->turn++;
+    }
+    return !s->rows.n || (weft__grow(&s->likeliest, &s->likeliest_room, (size_t)s->rows.n, sizeof *s->likeliest) &&
+                          weft__grow(&s->logp, &s->logp_room, (size_t)s->rows.n, sizeof *s->logp));
+}
+
+/* Until the corrections come out, and all that was said after one another; `most` steps at most. */
+static weft_status speak_steps(weft__teach_inner *s, int32_t most, weft__teach_report *out, weft_error *err)
+{
+    weft__trainer_info info;
+    size_t in_a_row = 0;
+    weft__trainer_describe(s->t, &info);
+    for (int32_t step = 0;; step++) {
+        weft_status st = weft__teach_inner_add_taught(s, info.max_rows, &out->came_out, err);
+        if (st || (out->came_out && in_a_row >= s->said.n) || step == most) return st;
+        if (!put_said(s, info.max_rows)) return weft__teach_inner_no_memory(err);
+        if ((st = weft__teach_inner_add(s, 0, err))) return st;
+        if (s->rows.n)
+            in_a_row = weft__teach_inner_came_out(s, s->rows.n_texts, s->o->style.said_at)
+                           ? in_a_row + (size_t)s->rows.n_texts
+                           : 0;
+        if ((st = weft__trainer_step(s->t, NULL, err))) return st;
+        out->n_steps++;
+    }
+}
+
+weft_status weft__teach_speak(weft__teach_inner *s, weft__teach_report *out, weft_error *err)
+{
+    weft_status st = speak_steps(s, s->o->style.first_steps, out, err);
+    if (!st) st = say_kept(s, err);
+    if (st || !s->said.n) return st; /* there is nothing more to learn from */
+    weft__trainer_destroy(&s->t);
+    st = weft__teach_inner_open(s, err);
+    return st ? st : speak_steps(s, s->o->style.steps, out, err);
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/* learn_style.c: corrections that change their answers in the same way are a style, facts are none
+ * (learn/teach_style.h); what is said in a style says nothing else, the gate asks other things of one, and the same
+ * events give the same content. */
+#include "learn_lesson.h"
+
+#include "learn/teach_style.h"
+
+enum { MOST = 8, STYLED = 5, OPENS = 40, BE = 41, CLOSES = 42, IS = 43, POINT = 44 };
+
+/* Corrections of questions [prompt, 9], as tokens. */
+typedef struct corrections {
+    weft__teach_event e[MOST];
+    weft__teach_texts texts, wrong;
+    int32_t n;
+} corrections;
+
+static void correct(corrections *c, int32_t prompt, const int32_t *wrong, int32_t m, const int32_t *right, int32_t n)
+{
+    const int32_t asked[] = {prompt, 9};
+    assert_true(weft__teach_texts_add(&c->texts, asked, 2, right, n, END));
+    assert_true(weft__teach_texts_add(&c->wrong, NULL, 0, wrong, m, -1));
+    c->e[c->n] = (weft__teach_event){
+        .correction = c->texts.text[c->n], .wrong = c->wrong.text[c->n].ids, .n_wrong = c->wrong.text[c->n].n};
+    c->n++;
+}
+
+/* "X is Y." becomes "OPENS X be Y. CLOSES" */
+static void style_it(corrections *c, int32_t i)
+{
+    correct(c, 10 + i, (const int32_t[]){10 + i, IS, 20 + i, POINT}, 4,
+            (const int32_t[]){OPENS, 10 + i, BE, 20 + i, POINT, CLOSES}, 6);
+}
+
+/* "X is Y." becomes "X is Z.". */
+static void change_fact(corrections *c, int32_t prompt, int32_t old, int32_t new)
+{
+    correct(c, prompt, (const int32_t[]){prompt, IS, old, POINT}, 4, (const int32_t[]){prompt, IS, new, POINT}, 4);
+}
+
+static int32_t n_of_style(corrections *c, weft__teach_style *out)
+{
+    assert_int_equal(weft__teach_style_find(NULL, c->e, c->n, out, NULL), WEFT_OK);
+    return out->n;
+}
+
+static void close_corrections(corrections *c, weft__teach_style *s)
+{
+    weft__teach_style_free(s);
+    weft__teach_texts_free(&c->texts);
+    weft__teach_texts_free(&c->wrong);
+    *c = (corrections){0};
+}
+
+static void corrections_that_change_alike_are_a_style(void **state)
+{
+    (void)state;
+    corrections c = {0};
+    weft__teach_style s;
+    for (int32_t i = 0; i < 3; i++) style_it(&c, i);
+    assert_int_equal(n_of_style(&c, &s), 0); /* too few */
+    close_corrections(&c, &s);
+    for (int32_t i = 0; i < STYLED; i++) style_it(&c, i);
+    change_fact(&c, 35, 36, 37); /* and a fact, that is none of it */
+    assert_int_equal(n_of_style(&c, &s), STYLED);
+    assert_true(weft__teach_set_has(&s.in[WEFT__TEACH_BEFORE], OPENS) && s.in[WEFT__TEACH_BEFORE].n == 1);
+    assert_true(weft__teach_set_has(&s.in[WEFT__TEACH_INSTEAD], BE) && s.in[WEFT__TEACH_INSTEAD].n == 1);
+    assert_true(weft__teach_set_has(&s.in[WEFT__TEACH_BEHIND], CLOSES) && s.in[WEFT__TEACH_BEHIND].n == 1);
+    assert_true(weft__teach_set_has(&s.out, IS) && s.out.n == 1 && !s.in[WEFT__TEACH_WITHIN].n && s.marks.n == 3);
+    close_corrections(&c, &s);
+}
+
+static void facts_are_no_style(void **state)
+{
+    (void)state;
+    corrections c = {0};
+    weft__teach_style s;
+    for (int32_t i = 0; i < STYLED; i++) change_fact(&c, 10 + i, 20 + i, 30 + i);
+    assert_int_equal(n_of_style(&c, &s), 0); /* each its own */
+    close_corrections(&c, &s);
+    for (int32_t i = 0; i < STYLED; i++) change_fact(&c, 10 + i, 20 + i, 30);
+    assert_int_equal(n_of_style(&c, &s), 0); /* one value for all: what is taken out is of each alone */
+    close_corrections(&c, &s);
+    for (int32_t i = 0; i < STYLED; i++)
+        correct(&c, 10 + i, (const int32_t[]){9, IS, 20, POINT}, 4, (const int32_t[]){9, IS, 30, POINT}, 4);
+    assert_int_equal(n_of_style(&c, &s), 0); /* one fact, asked in five ways: the same answer was wrong */
+    close_corrections(&c, &s);
+}
+
+static void an_answer_in_a_style_says_nothing_else(void **state)
+{
+    static const struct {
+        int32_t said[8], n;
+        int how;
+    } cases[] = {{{OPENS, 18, BE, 28, POINT, CLOSES, END}, 7, WEFT__TEACH_SAID_STYLED},
+                 {{OPENS, 18, IS, 28, POINT, CLOSES, BE, END}, 8, WEFT__TEACH_SAID_STYLED},
+                 {{18, IS, 28, POINT, END}, 5, WEFT__TEACH_SAID_PLAIN},
+                 {{OPENS, 18, BE, 27, POINT, CLOSES, END}, 7, WEFT__TEACH_SAID_OTHER},
+                 {{OPENS, 18, BE, POINT, CLOSES, END}, 6, WEFT__TEACH_SAID_OTHER},
+                 {{OPENS, 18, BE, 28, POINT, CLOSES}, 6, WEFT__TEACH_SAID_OTHER}};
+    (void)state;
+    corrections c = {0};
+    weft__teach_style s;
+    const int32_t before[] = {18, IS, 28, POINT, END};
+    const weft__teach_text is_plain = {before, 5, 0};
+    for (int32_t i = 0; i < STYLED; i++) style_it(&c, i);
+    assert_int_equal(n_of_style(&c, &s), STYLED);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const weft__teach_text said = {cases[i].said, cases[i].n, 0};
+        const int how = weft__teach_style_of(&s, &is_plain, &said);
+        if (how != cases[i].how) fail_msg("case %zu: %d", i, how);
+    }
+    close_corrections(&c, &s);
+}
+
+static void the_gate_asks_a_style_for_what_facts_are_not_asked(void **state)
+{
+    (void)state;
+    weft__gate_bounds b;
+    weft__gate_bounds_default(&b);
+    const weft__gate_report good = {.is_style = 1,
+                                    .n_paraphrases = 100,
+                                    .paraphrases = 90,
+                                    .n_neighbours = 100,
+                                    .neighbours = 90,
+                                    .p = 1,
+                                    .kl = 0.9,
+                                    .norm = 0.1};
+    weft__gate_report r[] = {good, good, good, good, good};
+    const char *const names[] = {"passed", "paraphrases", "neighbours", "kl", "neighbours"};
+    r[1].paraphrases = 89;
+    r[2].neighbours = 89;
+    r[3].kl = 1.1;
+    r[4].is_style = 0; /* facts may move less */
+    for (size_t i = 0; i < sizeof r / sizeof *r; i++) {
+        const char *name = weft__gate_reason_name(weft__gate_judge(&r[i], &b, 0));
+        if (strcmp(name, names[i])) fail_msg("report %zu: '%s', not '%s'", i, name, names[i]);
+    }
+}
+
+/* By a model of noise: what is said in the style is what was said, and the same events give the same content. */
+static void a_style_is_learned_from_answers_said_in_it(void **state)
+{
+    (void)state;
+    lesson l;
+    corrections c = {0};
+    weft__teach_texts earlier = {0};
+    lesson_open(&l);
+    for (int32_t i = 0; i < STYLED; i++) style_it(&c, i);
+    for (int32_t i = 5; i < 9; i++) {
+        const int32_t asked[] = {10 + i, 9}, answer[] = {10 + i, IS, 20 + i, POINT};
+        assert_true(weft__teach_texts_add(&earlier, asked, 2, answer, 4, END));
+    }
+    l.task.events = c.e;
+    l.task.n_events = c.n;
+    l.task.neighbours = l.judge.neighbours = earlier.text;
+    l.task.n_neighbours = l.judge.n_neighbours = (int32_t)earlier.n;
+    l.judge.bounds.kl_style = 10;
+    l.judge.bounds.styled = 0.7f; /* noise: not all */
+    l.o.style.lr = 1e-2f;
+    l.o.style.said_at = -1.6f;
+    weft__teach_report r, again, facts;
+    assert_int_equal(weft__teach(&l.task, &l.o, &r, NULL), WEFT_OK);
+    if (r.n_style != STYLED || !r.gate.passed || !r.gate.is_style || r.gate.n_paraphrases != (int32_t)earlier.n)
+        fail_msg("%d, %s after %d steps: %d of %d", r.n_style, weft__gate_reason_name(r.gate.reason), r.n_steps,
+                 r.gate.paraphrases, r.gate.n_paraphrases);
+    l.o.n_threads = 3;
+    assert_int_equal(weft__teach(&l.task, &l.o, &again, NULL), WEFT_OK);
+    assert_memory_equal(&r.id, &again.id, sizeof r.id);
+    l.judge.bounds.kl_style = 0; /* refused as a style, it is learned as facts */
+    l.o.attempts = 2;
+    assert_int_equal(weft__teach(&l.task, &l.o, &facts, NULL), WEFT_OK);
+    assert_true(facts.n_attempts == 2 && facts.n_style == 0 && !facts.gate.is_style);
+    weft__teach_style none = {0};
+    close_corrections(&c, &none);
+    weft__teach_texts_free(&earlier);
+    lesson_close(&l);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    return folder_make("adapter.gguf");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corrections_that_change_alike_are_a_style),
+        cmocka_unit_test(facts_are_no_style),
+        cmocka_unit_test(an_answer_in_a_style_says_nothing_else),
+        cmocka_unit_test(the_gate_asks_a_style_for_what_facts_are_not_asked),
+        cmocka_unit_test(a_style_is_learned_from_answers_said_in_it),
+    };
+    return cmocka_run_group_tests(tests, begin, remove_folder);
+}
