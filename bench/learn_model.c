@@ -101,6 +101,8 @@ static void read_options(const weft__json *v, weft__teach_options *o, weft__gate
     whole(v, "style_per_step", &o->style.per_step);
     number(v, "style_lr", &o->style.lr);
     number(v, "kl_style", &g->kl_style);
+    number(v, "styled", &g->styled);
+    number(v, "style_kept", &g->style_kept);
     if (text_of(v, "style_targets")) o->style.targets = text_of(v, "style_targets");
     whole(v, "seed", &seed);
     o->seed = (uint64_t)seed;

@@ -34,7 +34,7 @@ typedef struct weft__gate_bounds {
     float kl;         /* KL(base || this) a token of the probe at most, nats (0.02) */
     float kl_later;   /* the same of one that goes on from another: what each moves adds up (0.1) */
     /* Of a style: share of neighbours that must be in it, and that must keep what they say, and KL */
-    float styled, style_kept, kl_style; /* 0.9, 0.9, 1 */
+    float styled, style_kept, kl_style; /* 0.9, 0.98, 1 */
     float norm;                         /* ||scale B A|| / ||W|| of any matrix at most */
 } weft__gate_bounds;
 void weft__gate_bounds_default(weft__gate_bounds *b);

@@ -21,7 +21,7 @@ void weft__gate_bounds_default(weft__gate_bounds *b)
                              .kl = 0.02f,
                              .kl_later = 0.1f,
                              .styled = 0.9f,
-                             .style_kept = 0.9f,
+                             .style_kept = 0.98f,
                              .kl_style = 1,
                              .norm = 0.25f};
 }

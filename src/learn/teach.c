@@ -33,7 +33,8 @@ void weft__teach_options_default(weft__teach_options *o)
         .norm_cap = 0.25f,
         .attempts = 3,
         .styles = 1,
-        .style = {.rank = 8, .lr = 2e-3f, .first_steps = 80, .steps = 80, .per_step = 14, .said_at = -1},
+        .style =
+            {.rank = 8, .lr = 2e-3f, .first_steps = 80, .steps = 60, .per_step = 10, .stop_at = -0.3f, .said_at = -1},
         .seed = 1};
 }
 
@@ -411,8 +412,12 @@ static weft_status attempt(const weft__teach_task *task, const weft__teach_optio
     uint64_t ns = weft__clock_ns();
     out->n_steps = 0;
     out->scale = 1;
+    weft__teach_options by_style = *o;
     weft_status st = WEFT_OK;
+    by_style.stop_at = o->style.stop_at;
+    by_style.same = o->differs; /* what else is said counts as much: it is what a style must not change */
     if (o->styles && !task->parent) st = weft__teach_style_find(task->tok, task->events, task->n_events, &s.style, err);
+    if (s.style.n) s.o = &by_style;
     out->n_style = s.style.n;
     if (!st) st = weft__teach_inner_open(&s, err);
     if (!st) st = gather_taught(&s, err);

@@ -33,15 +33,15 @@ typedef struct weft__teach_options {
     float norm_cap; /* as weft__train_options has it */
     /* Corrections that have a style in common (teach_style.h) are learned by another recipe, where there is no parent:
      * rank, targets and lr of its own; `first_steps` of the corrections alone, by which other answers are said in the
-     * style; then `steps` at most from the beginning, each with the corrections and per_step of these answers, until
-     * all have come out at said_at. styles 0: corrections are facts */
+     * style; then `steps` at most from the beginning, each with the corrections and per_step of these answers, which
+     * weigh as neighbours, until the corrections come out at stop_at and these at said_at. styles 0: all are facts */
     int styles;
     struct {
         int32_t rank;
         const char *targets;
         float lr;
         int32_t first_steps, steps, per_step;
-        float said_at;
+        float stop_at, said_at;
     } style;
     /* What the gate refuses is learned anew so often in all, by a recipe that answers the reason: where too much
      * changed, more neighbours hold harder and less is asked for; where too little did, it goes on for longer */

@@ -37,7 +37,10 @@ static int put_said(weft__teach_inner *s, int32_t rows_most)
     for (int32_t i = 0; i < s->o->style.per_step && i < (int32_t)s->said.n; i++) {
         const weft__teach_text *x = &s->said.text[s->turn % s->said.n];
         if (s->rows.n + x->n - 1 > rows_most) break;
-        if (!weft__teach_rows_put(&s->rows, x, NULL)) return 0;
+        const int32_t n = x->n - x->n_prompt;
+        float *w = weft__teach_inner_weights(s, n);
+        for (int32_t k = 0; w && k < n; k++) w[k] = s->o->neighbour;
+        if (!w || !weft__teach_rows_put(&s->rows, x, w)) return 0;
         s->turn++;
     }
     return !s->rows.n || (weft__grow(&s->likeliest, &s->likeliest_room, (size_t)s->rows.n, sizeof *s->likeliest) &&
