@@ -185,6 +185,10 @@ static void put_event(store_reading *r, const weft__learn_event *e, const weft__
     const weft__teach_event event = {
         .correction = *right, .wrong = wrong->answer, .n_wrong = without_end(r->t->p.tok, wrong)};
     const char *tenant = r->tenant->tenant, *name = r->tenant->name;
+    if (!r->version && !weft__teach_loop_has_room(r->t->loop, tenant, name)) { /* and none for its answers again */
+        r->status = weft_fail(&r->err, WEFT_BUSY, "as many corrections wait to be learned as may");
+        return;
+    }
     keep_answers(r);
     if (r->status) return;
     r->status = r->version ? weft__teach_loop_know(r->t->loop, tenant, name, r->version, e->event, &event, &r->err)
@@ -284,14 +288,19 @@ static weft_status read_tenant(weft__teach_store *t, const char *tenant, int loo
     return st;
 }
 
-/* One that fails, or of whom as much waits as may, keeps no other from being read. WEFT_BUSY, where there is one. */
+/* One that fails, or of whom as much waits as may, keeps no other from being read, and is read again. WEFT_BUSY, where
+ * there is one. */
 static weft_status read_named(weft__teach_store *t, const weft__teach_names *names, int looks_only, weft_error *err)
 {
     weft_status first = WEFT_OK;
     for (size_t i = 0; i < names->n; i++) {
         weft_error why = {0};
         const weft_status st = read_tenant(t, names->name[i], looks_only, &why);
-        if (st && (!first || (st == WEFT_BUSY && first != WEFT_BUSY))) first = weft_fail(err, st, "%s", why.message);
+        if (!st) continue;
+        pthread_mutex_lock(&t->lock);
+        t->reads_all |= !weft__teach_names_put(&t->woken, names->name[i]);
+        pthread_mutex_unlock(&t->lock);
+        if (!first || (st == WEFT_BUSY && first != WEFT_BUSY)) first = weft_fail(err, st, "%s", why.message);
     }
     return first;
 }
@@ -306,7 +315,11 @@ static weft_status read_all(weft__teach_store *t, int looks_only, weft_error *er
 {
     weft__teach_names names = {0};
     weft_status st = weft__learn_tenants(t->store, take_name, &names, err);
-    if (!st) st = read_named(t, &names, looks_only, err);
+    if (st) {
+        pthread_mutex_lock(&t->lock);
+        t->reads_all = 1;
+        pthread_mutex_unlock(&t->lock);
+    } else st = read_named(t, &names, looks_only, err);
     weft__free(names.name);
     return st;
 }
@@ -340,7 +353,6 @@ static weft_status read_woken(weft__teach_store *t, weft_error *err)
     weft_status st = all ? read_all(t, 0, err) : read_named(t, &names, 0, err);
     weft__free(names.name);
     pthread_mutex_lock(&t->lock);
-    t->reads_all |= st != WEFT_OK; /* of whom was not read yet */
     return st;
 }
 

@@ -131,6 +131,22 @@ static weft__teach_job *take_job(weft__teach_loop *l, weft__teach_tenant *t)
     return j;
 }
 
+/* Behind others' turns, before its own tenant's next: whoever goes to and fro meanwhile keeps nobody waiting. */
+static void put_back(weft__teach_tenant *t, weft__teach_job *j)
+{
+    j->next = t->queue.first;
+    t->queue.first = j;
+    if (!j->next) t->queue.last = j;
+}
+
+static void end_job(weft__teach_loop *l, weft__teach_tenant *t, weft__teach_job *j)
+{
+    l->n_waiting--;
+    l->n_asked -= learns(j);
+    t->queue.n_asked -= learns(j);
+    job_free(j);
+}
+
 static void *loop_run(void *arg)
 {
     weft__teach_loop *l = arg;
@@ -143,14 +159,13 @@ static void *loop_run(void *arg)
         l->now = t;
         pthread_mutex_unlock(&l->lock);
         weft_error err = {0};
-        if (weft__teach_work(l, t, j, &err)) failed(l, &err);
+        int again = 0;
+        if (weft__teach_work(l, t, j, &again, &err)) failed(l, &err);
         pthread_mutex_lock(&l->lock);
-        l->n_waiting--;
-        l->n_asked -= learns(j);
-        t->queue.n_asked -= learns(j);
+        if (again && !l->gives_up) put_back(t, j);
+        else end_job(l, t, j);
         l->now = NULL;
         l->gives_up = 0;
-        job_free(j);
         pthread_cond_broadcast(&l->changed);
     }
     pthread_mutex_unlock(&l->lock);
@@ -241,7 +256,7 @@ static weft_status add_job(weft__teach_loop *l, weft__teach_job *j, const char *
     if (learns(j) && t->queue.n_asked >= WEFT__TEACH_WAITING_OF_ONE)
         return weft_fail(err, WEFT_BUSY, "%d of your corrections wait to be learned; try again later",
                          WEFT__TEACH_WAITING_OF_ONE);
-    if (learns(j) && l->n_asked >= WEFT__TEACH_WAITING)
+    if (learns(j) && t->queue.n_asked && l->n_asked >= WEFT__TEACH_WAITING) /* each may have one, however many wait */
         return weft_fail(err, WEFT_BUSY, "%d corrections wait to be learned; try again later", WEFT__TEACH_WAITING);
     if (t->queue.last) t->queue.last->next = j;
     else t->queue.first = j;
@@ -251,6 +266,16 @@ static weft_status add_job(weft__teach_loop *l, weft__teach_job *j, const char *
     t->queue.n_asked += learns(j);
     pthread_cond_broadcast(&l->changed);
     return WEFT_OK;
+}
+
+int weft__teach_loop_has_room(weft__teach_loop *l, const char *tenant, const char *name)
+{
+    pthread_mutex_lock(&l->lock);
+    const weft__teach_tenant *t = tenant_of(l, tenant, name);
+    const int32_t n = t ? t->queue.n_asked : 0;
+    const int has = n < WEFT__TEACH_WAITING_OF_ONE && (!n || l->n_asked < WEFT__TEACH_WAITING);
+    pthread_mutex_unlock(&l->lock);
+    return has;
 }
 
 /* Takes *event in any case. */
@@ -332,6 +357,7 @@ void weft__teach_loop_get_stats(weft__teach_loop *l, weft__teach_loop_stats *out
     pthread_mutex_lock(&l->lock);
     *out = l->stats;
     out->n_waiting = l->n_asked;
+    out->n_queued = l->n_waiting;
     pthread_mutex_unlock(&l->lock);
 }
 

@@ -52,8 +52,10 @@ weft_status weft__teach_loop_new(const weft__teach_loop_params *params, weft__te
 void weft__teach_loop_free(weft__teach_loop **loop);
 
 /* A correction of the tenant's, `event` its number: copied, and learned when its turn comes. WEFT_ARGUMENT (an answer
- * that says nothing), WEFT_BUSY: as many wait as may, of the tenant or of all; WEFT_NO_MEMORY. */
+ * that says nothing), WEFT_BUSY: as many wait as may, of the tenant or of all (weft__teach_loop_has_room; one of each may
+ * always); WEFT_NO_MEMORY. */
 enum { WEFT__TEACH_WAITING = 1024, WEFT__TEACH_WAITING_OF_ONE = 64 };
+int weft__teach_loop_has_room(weft__teach_loop *loop, const char *tenant, const char *name);
 weft_status weft__teach_loop_put(weft__teach_loop *loop, const char *tenant, const char *name, int64_t event,
                                  const weft__teach_event *e, weft_error *err);
 /* An answer of the tenant's that is to stay as it is, in its turn too: the newest count. */
@@ -79,6 +81,7 @@ void weft__teach_loop_wait(weft__teach_loop *loop);
 
 typedef struct weft__teach_loop_stats {
     int64_t n_waiting;                     /* to be learned, with the one in work */
+    int64_t n_queued;                      /* these, and answers that are to be kept */
     int64_t by_reason[WEFT__GATE_REASONS]; /* of the gate, PASSED among them */
     int64_t n_failed;                      /* that could not be learned or written */
     int64_t n_rolled_back;                 /* by weft__teach_store_roll_back */

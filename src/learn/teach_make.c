@@ -319,31 +319,27 @@ static weft_status make_one(loop_making *m, weft__teach_job *j, weft_error *err)
     return st;
 }
 
-/* Who goes to another version while one is made wants what comes to go on from there: it is made anew. */
-static weft_status make_version(weft__teach_loop *l, weft__teach_tenant *t, weft__teach_job *j, weft_error *err)
+static weft_status make_version(weft__teach_loop *l, weft__teach_tenant *t, weft__teach_job *j, int *again,
+                                weft_error *err)
 {
     const uint64_t begin = weft__clock_ns();
-    weft_status st = WEFT_OK;
-    for (int again = 1; again && !st;) {
-        loop_making m = {.l = l, .t = t, .job = j};
-        st = make_one(&m, j, err);
-        again = m.n_events && !m.version;
-        pthread_mutex_lock(&l->lock);
-        if (!st && m.version) l->stats.by_reason[m.report.gate.reason]++;
-        pthread_mutex_unlock(&l->lock);
-        weft__teach_texts_free(&m.replay);
-        weft__free(m.kept);
-        weft__free(m.events);
-    }
+    loop_making m = {.l = l, .t = t, .job = j};
+    const weft_status st = make_one(&m, j, err);
+    *again = !st && m.n_events && !m.version;
     pthread_mutex_lock(&l->lock);
+    if (!st && m.version) l->stats.by_reason[m.report.gate.reason]++;
     l->stats.seconds += (double)(weft__clock_ns() - begin) / 1e9;
     pthread_mutex_unlock(&l->lock);
+    weft__teach_texts_free(&m.replay);
+    weft__free(m.kept);
+    weft__free(m.events);
     return st;
 }
 
-weft_status weft__teach_work(weft__teach_loop *l, weft__teach_tenant *t, weft__teach_job *j, weft_error *err)
+weft_status weft__teach_work(weft__teach_loop *l, weft__teach_tenant *t, weft__teach_job *j, int *again,
+                             weft_error *err)
 {
     return j->what == WEFT__TEACH_KEEP    ? keep_answer(l, t, j, err)
            : j->what == WEFT__TEACH_KNOWN ? know(t, j, err)
-                                          : make_version(l, t, j, err);
+                                          : make_version(l, t, j, again, err);
 }

@@ -69,8 +69,10 @@ void weft__teach_own_free(weft__teach_own *e);
 int weft__teach_own_copy(weft__teach_own *out, int64_t number, const weft__teach_event *e);
 int weft__teach_copy_text(weft__teach_texts *to, const weft__teach_text *x);
 void weft__teach_tenant_free(weft__teach_tenant *t);
-/* What a job wants, for its tenant: which nobody else touches meanwhile. */
-weft_status weft__teach_work(weft__teach_loop *l, weft__teach_tenant *t, weft__teach_job *j, weft_error *err);
+/* What a job wants, for its tenant: which nobody else touches meanwhile. *again: somebody went to another version
+ * meanwhile, and wants what comes to go on from there. */
+weft_status weft__teach_work(weft__teach_loop *l, weft__teach_tenant *t, weft__teach_job *j, int *again,
+                             weft_error *err);
 
 /* ---- teach_loop.c ---- */
 weft_status weft__teach_no_memory(weft_error *err);

@@ -333,11 +333,14 @@ static void going_back_meanwhile_holds(void **state)
     const int n_asked = atomic_load(&r.s.n_asked);
     put(&r, "ann", 3, 2);
     while (atomic_load(&r.s.n_asked) == n_asked) nanosleep(&(struct timespec){0, 100000}, NULL);
+    put(&r, "bob", 4, 3);
     assert_int_equal(weft__versions_roll_back(weft__teach_loop_versions(r.loop), "ann", "mine", 0, &at, NULL), WEFT_OK);
     atomic_store(&r.s.busy, 0);
     weft__teach_loop_wait(r.loop);
     const weft__version_row *last = &r.s.row[r.s.n - 1];
     assert_true(last->what == WEFT__VERSION_PUBLISHED && last->version == 2 && last->parent == 0);
+    assert_string_equal(last[0].tenant, "ann");
+    assert_string_equal(last[-1].tenant, "bob"); /* nobody waits for who goes to and fro */
     assert_int_equal(now(&r, "ann", NULL), 2);
     room_close(&r);
     lesson_close(&l);
@@ -364,6 +367,7 @@ static void answers_that_stay_fill_no_queue(void **state)
         snprintf(tenant, sizeof tenant, "t%d", i / WEFT__TEACH_WAITING_OF_ONE);
         assert_int_equal(weft__teach_loop_put(r.loop, tenant, "mine", i, &e, NULL), WEFT_OK);
     }
+    assert_int_equal(weft__teach_loop_put(r.loop, "bob", "mine", 9998, &e, NULL), WEFT_OK); /* each may have one */
     assert_int_equal(weft__teach_loop_put(r.loop, "bob", "mine", 9999, &e, NULL), WEFT_BUSY);
     weft__teach_loop_forget(r.loop, "t1");
     assert_int_equal(weft__teach_loop_waiting(r.loop, "t1"), 0);
