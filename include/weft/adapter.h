@@ -90,7 +90,8 @@ WEFT_API weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32
  * values), so that `file` may have been several, merged by WEFT_MERGE_CAT. rank: that a matrix has at most; 0: any.
  * keep: in (0, 1], the share of ||B A||^2 that a matrix keeps at least, as far as `rank` allows, by as small a rank as
  * does; 1: all of it. Who asks for a matrix (weft_adapter_file_matrix) is told what it lost. WEFT_ARGUMENT (rank, keep,
- * values too large), WEFT_UNSUPPORTED (DoRA), WEFT_NO_MEMORY. Thread-safe; *out is the caller's, NULL on failure. */
+ * values too large or no numbers), WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT (values whose decomposition does not come to
+ * rest), WEFT_NO_MEMORY. Thread-safe; *out is the caller's, NULL on failure. */
 WEFT_API weft_status weft_adapter_file_compress(const weft_adapter_file *file, int32_t rank, double keep,
                                                 weft_adapter_file **out, weft_error *err);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "learn/distil.h"
 #include "learn/teach_style.h"
 
@@ -111,6 +112,15 @@ static weft_status enter_learned(contest *c, const char *by, const weft__teach_o
     return weft__adapt_open(c->task->teach.path, NULL, UINT64_MAX, &e->adapter, err);
 }
 
+/* What cannot be made keeps the others from nothing. */
+static weft_status take_no_part(const char *by, weft_status st, weft_error *err)
+{
+    if (!st || st == WEFT_NO_MEMORY || st == WEFT_CANCELLED || st == WEFT_IO) return st;
+    weft__log(WEFT__LOG_WARN, "a consolidation goes without one that is %s: %s", by, err ? err->message : "");
+    if (err) *err = (weft_error){0};
+    return WEFT_OK;
+}
+
 static int32_t rank_of(const weft__adapt *a)
 {
     int32_t most = 0;
@@ -130,7 +140,10 @@ static weft_status enter_compressed(contest *c, weft_error *err)
         if (c->n == WEFT__CONTEST_MOST) break;
         weft__contest_entry *e = enter(c, "compressed");
         st = weft__adapt_compress(now, &cut, &e->adapter, NULL, err);
-        if (st) break;
+        if (st) {
+            c->n--;
+            return take_no_part("compressed", st, err);
+        }
         e->rank = rank_of(e->adapter);
         st = ask_gate(c, e->adapter, &e->gate, err);
         passed = e->gate.passed;
@@ -150,7 +163,7 @@ static weft_status enter_distilled(contest *c, weft_error *err)
     o.soften_arg = d;
     if (!st) st = enter_learned(c, "distilled", &o, err);
     weft__distil_close(&d);
-    return st;
+    return take_no_part("distilled", st, err);
 }
 
 static weft_status enter_all(contest *c, weft_error *err)
@@ -229,7 +242,8 @@ weft_status weft__contest_hold(const weft__contest_task *task, weft__contest_res
     const weft__teach_task *k = &task->teach;
     weft_status st = WEFT_OK;
     *out = (weft__contest_result){0};
-    if (task->options->styles) st = weft__teach_style_find(k->tok, k->events, k->n_events, &c.style, err);
+    if (task->options->styles && k->n_neighbours >= WEFT__GATE_STYLE_LEAST)
+        st = weft__teach_style_find(k->tok, k->events, k->n_events, &c.style, err);
     if (!st) st = enter_all(&c, err);
     if (!st) st = settle(&c, out, err);
     if ((st || !out->won) && c.written >= 0) unlink(task->teach.path);

@@ -38,6 +38,8 @@ typedef struct weft__gate_bounds {
     float norm;                         /* ||scale B A|| / ||W|| of any matrix at most */
 } weft__gate_bounds;
 void weft__gate_bounds_default(weft__gate_bounds *b);
+/* Fewer answers that stay than these tell nothing of a style: none is learned, or passes. */
+enum { WEFT__GATE_STYLE_LEAST = 4 };
 
 /* Borrowed. Texts with their answers are held to these; those without to what the parent says. */
 typedef struct weft__gate_material {

@@ -50,6 +50,7 @@ weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_
     if (!enough(r->paraphrases, r->n_paraphrases, r->is_style ? b->styled : b->paraphrases))
         return WEFT__GATE_PARAPHRASES;
     if (r->lost > r->gained && r->p <= (double)b->p) return WEFT__GATE_HELD_OUT;
+    if (r->is_style && r->n_neighbours < WEFT__GATE_STYLE_LEAST) return WEFT__GATE_NEIGHBOURS;
     if (r->bled || !enough(r->neighbours, r->n_neighbours, r->is_style ? b->style_kept : b->neighbours))
         return WEFT__GATE_NEIGHBOURS;
     if (!enough(r->facts, r->n_facts, b->facts)) return WEFT__GATE_FACTS;

@@ -184,13 +184,13 @@ static weft_status open_version(loop_making *m, int64_t number, weft__adapt **ou
 static weft_status consolidate(loop_making *m, const weft__teach_task *task, const weft__teach_options *o)
 {
     const weft__teach_loop_params *p = &m->l->p;
-    const int64_t before = weft__versions_parent(m->l->versions, m->t->tenant, m->t->name, m->now);
+    const int goes_on = weft__versions_goes_on(m->l->versions, m->t->tenant, m->t->name, m->now);
     weft__adapt *now = NULL;
     weft__contest_result r;
     if (open_version(m, m->now, &now, &m->err)) weft__log(WEFT__LOG_WARN, "%s is learned anew", m->err.message);
     m->err = (weft_error){0};
     const weft__contest_task contest = {
-        .teach = *task, .options = o, .now = now, .now_goes_on = before != 0, .teacher = p->teacher, .pupil = p->pupil};
+        .teach = *task, .options = o, .now = now, .now_goes_on = goes_on, .teacher = p->teacher, .pupil = p->pupil};
     weft_status st = weft__contest_hold(&contest, &r, &m->err);
     weft__adapt_close(&now);
     if (st) return st;

@@ -229,6 +229,16 @@ int64_t weft__versions_parent(weft__versions *v, const char *tenant, const char 
     return parent;
 }
 
+int weft__versions_goes_on(weft__versions *v, const char *tenant, const char *name, int64_t version)
+{
+    pthread_mutex_lock(&v->lock);
+    const weft__version_row *r = published(v, tenant, name, version);
+    while (r && !r->last_event && r->parent < r->version) r = published(v, tenant, name, r->parent);
+    const int goes = r && r->parent;
+    pthread_mutex_unlock(&v->lock);
+    return goes;
+}
+
 int64_t weft__versions_next(weft__versions *v, const char *tenant, const char *name)
 {
     pthread_mutex_lock(&v->lock);

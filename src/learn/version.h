@@ -75,6 +75,8 @@ int64_t weft__versions_current(weft__versions *v, const char *tenant, const char
 int weft__versions_is_published(weft__versions *v, const char *tenant, const char *name, int64_t version);
 /* That a published version went on from; 0: the base, or no such version. */
 int64_t weft__versions_parent(weft__versions *v, const char *tenant, const char *name, int64_t version);
+/* Was it learned from another version, or one that it was compressed from? Compressing learns nothing: no events. */
+int weft__versions_goes_on(weft__versions *v, const char *tenant, const char *name, int64_t version);
 /* The number that the next one will have. */
 int64_t weft__versions_next(weft__versions *v, const char *tenant, const char *name);
 /* Calls fn with the rows of a tenant (NULL: of all) in their order; fn must not call back. */

@@ -126,12 +126,13 @@ static void the_gate_asks_a_style_for_what_facts_are_not_asked(void **state)
                                     .p = 1,
                                     .kl = 0.9,
                                     .norm = 0.1};
-    weft__gate_report r[] = {good, good, good, good, good};
-    const char *const names[] = {"passed", "paraphrases", "neighbours", "kl", "kl"};
+    weft__gate_report r[] = {good, good, good, good, good, good};
+    const char *const names[] = {"passed", "paraphrases", "neighbours", "kl", "kl", "neighbours"};
     r[1].paraphrases = 89;
     r[2].neighbours = 97;
     r[3].kl = 1.1;
-    r[4].is_style = 0; /* facts may move less */
+    r[4].is_style = 0;                       /* facts may move less */
+    r[5].n_neighbours = r[5].neighbours = 3; /* and a style must have something to keep */
     for (size_t i = 0; i < sizeof r / sizeof *r; i++) {
         const char *name = weft__gate_reason_name(weft__gate_judge(&r[i], &b, 0));
         if (strcmp(name, names[i])) fail_msg("report %zu: '%s', not '%s'", i, name, names[i]);

@@ -34,6 +34,29 @@ static int64_t now(weft__versions *v, const char *tenant)
     return weft__versions_current(v, tenant, "mine", NULL);
 }
 
+/* Compressing learns nothing: whether it went on from another is what it was of what was compressed. */
+static void what_is_compressed_went_on_from_no_other(void **state)
+{
+    (void)state;
+    weft__versions *v = NULL;
+    const struct {
+        int64_t parent, last_event;
+        int goes_on;
+    } rows[] = {{0, 1, 0}, {1, 0, 0}, {2, 0, 0}, {3, 2, 1}, {4, 0, 1}};
+    assert_int_equal(weft__versions_create(NULL, NULL, &v, NULL), WEFT_OK);
+    for (int i = 0; i < 5; i++) {
+        weft__version_row r = {.what = WEFT__VERSION_PUBLISHED,
+                               .tenant = "a",
+                               .name = "mine",
+                               .parent = rows[i].parent,
+                               .last_event = rows[i].last_event};
+        assert_int_equal(weft__versions_add(v, &r, NULL), WEFT_OK);
+        assert_int_equal(weft__versions_goes_on(v, "a", "mine", i + 1), rows[i].goes_on);
+    }
+    assert_int_equal(weft__versions_goes_on(v, "a", "mine", 9), 0);
+    weft__versions_destroy(&v);
+}
+
 static void names_stand_for_what_was_published_last(void **state)
 {
     (void)state;
@@ -120,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_stand_for_what_was_published_last),
+        cmocka_unit_test(what_is_compressed_went_on_from_no_other),
         cmocka_unit_test(nothing_holds_that_was_not_noted),
         cmocka_unit_test(full_names_are_read_as_they_are_written),
     };
