@@ -57,7 +57,7 @@ int adapter_option_read(const char *text, struct adapter_option *out, char *why,
         return 0;
     }
     if (equals || (!access(out->path, F_OK) && take_name(out->path, out->name, sizeof out->name))) return 1;
-    snprintf(why, room, "must be NAME=PATH or NAME=PATH:SCALE, or the path of a file that is there");
+    snprintf(why, room, "must be NAME=PATH or NAME=PATH:SCALE, or the path of a file, and there is no such file");
     return 0;
 }
 

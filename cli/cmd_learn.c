@@ -66,7 +66,7 @@ static weft__learn_store *open_given(const command_spec *spec, int argc, char **
     }
     tenant = learn_tenant_named(tenant);
     folder = argv[first];
-    weft__learn_open(&(weft__learn_options){.dir = folder, .read_only = !writes}, &s, err);
+    weft__learn_open(&(weft__learn_options){.dir = folder, .exists = 1, .read_only = !writes}, &s, err);
     if (!s) *rc = report(spec->name, err);
     return s;
 }

@@ -55,9 +55,15 @@ static int teach(int argc, char **argv, const char *kind, int what, const char *
     int32_t threads = 0;
     int first, n = 0, instant = 0;
     const option_spec in_one_step = {
-        "instant", 0,    OPT_FLAG,
-        &instant,  NULL, "an experiment: in one step of the last layer's ffn_down, behind the same gate",
-        0,         0,    NULL};
+        "instant",
+        0,
+        OPT_FLAG,
+        &instant,
+        NULL,
+        "an experiment: in one step of the last layer's ffn_down, behind the same gate; what it refuses is given up",
+        0,
+        0,
+        NULL};
     const option_spec by_teacher = {
         "teacher",
         0,

@@ -10,7 +10,8 @@ import {sure} from "./sure.js";
 const BUSY = 1500, QUIET = 5000; // ms between two looks: while something is learned, and else
 const REASONS = {not_learned: "the correction did not come out", paraphrases: "it did not hold in other words", held_out: "earlier corrections would have been lost",
     neighbours: "other answers would have changed", facts: "what is known of the same thing would have changed",
-    kl: "it would have spoken too differently from the base", norm: "it would have changed a matrix by too much", not_finite: "its numbers were not finite"};
+    kl: "it would have spoken too differently from the base", norm: "it would have changed a matrix by too much", not_finite: "its numbers were not finite",
+    not_better: "learned anew it was no better than the version that answers"};
 
 const when = (ms) => (ms ? new Date(ms).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"}) : "");
 

@@ -207,12 +207,9 @@ static void say_all(const contest *c, int32_t best, char out[WEFT__CONTEST_WHY])
     }
 }
 
-/* What the best of the others is refused for: the gate's reason, or that by which the current one is better. */
-static void refuse_best(const contest *c, weft__contest_entry *e)
+static void refuse_best(weft__contest_entry *e)
 {
-    const char *why;
-    weft__contest_compare(&c->entry[0].gate, &e->gate, &why);
-    if (e->gate.passed) e->gate.reason = !strcmp(why, "paraphrases") ? WEFT__GATE_PARAPHRASES : WEFT__GATE_KL;
+    if (e->gate.passed) e->gate.reason = WEFT__GATE_NOT_BETTER;
     e->gate.passed = 0;
 }
 
@@ -226,7 +223,7 @@ static weft_status settle(contest *c, weft__contest_result *out, weft_error *err
     out->won = !(has_now && best == 0) && c->entry[best].gate.passed;
     if (!out->won) {
         best = has_now + weft__contest_best(c->entry + has_now, c->n - has_now);
-        if (has_now) refuse_best(c, &c->entry[best]);
+        if (has_now) refuse_best(&c->entry[best]);
     } else if (best != c->written)
         st = weft__adapt_write_gguf(c->entry[best].adapter, c->entry[best].adapter->arch, path, err);
     c->written = st || !out->won ? c->written : best;

@@ -19,6 +19,7 @@ typedef enum weft__gate_reason {
     WEFT__GATE_KL,          /* "kl": it speaks too differently from the base */
     WEFT__GATE_NORM,        /* "norm": it changes a matrix by too much */
     WEFT__GATE_NOT_FINITE,  /* "not_finite" */
+    WEFT__GATE_NOT_BETTER,  /* "not_better": it passes, and the current version is the better one (contest.h) */
     WEFT__GATE_REASONS
 } weft__gate_reason;
 const char *weft__gate_reason_name(weft__gate_reason r);

@@ -6,8 +6,9 @@
 
 const char *weft__gate_reason_name(weft__gate_reason r)
 {
-    static const char *const NAMES[WEFT__GATE_REASONS] = {
-        "passed", "not_learned", "paraphrases", "held_out", "neighbours", "facts", "kl", "norm", "not_finite"};
+    static const char *const NAMES[WEFT__GATE_REASONS] = {"passed",     "not_learned", "paraphrases", "held_out",
+                                                          "neighbours", "facts",       "kl",          "norm",
+                                                          "not_finite", "not_better"};
     return r >= 0 && r < WEFT__GATE_REASONS ? NAMES[r] : "?";
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store.c: the store's life, its queue, and the thread that writes (store.h). */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -289,6 +290,35 @@ void weft__learn_get_health(weft__learn_store *s, weft__learn_health *out)
 
 /* ---- life ---- */
 
+/* What a store may have in its folder before its database; and what a file system has there by itself. */
+static int is_store_file(const char *name)
+{
+    static const char *const names[] = {"lock", "log", "tenants", "learn.db-wal", "learn.db-shm", "lost+found"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i])) return 1;
+    return name[0] == '.';
+}
+
+/* Nobody's other files get a store among them. */
+static weft_status check_folder(const weft__learn_store *s, int exists, weft_error *err)
+{
+    weft__strbuf path = {0};
+    weft_status st = WEFT_OK;
+    weft__strbuf_printf(&path, "%s/learn.db", s->dir);
+    if (path.failed) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a path");
+    const int is_there = !st && !access(path.data, F_OK);
+    weft__strbuf_free(&path);
+    if (st || is_there) return st;
+    if (exists) return weft_fail(err, WEFT_NOT_FOUND, "there is no store in %s", s->dir);
+    DIR *d = opendir(s->dir);
+    for (const struct dirent *e; d && !st && (e = readdir(d));)
+        if (!is_store_file(e->d_name))
+            st = weft_fail(err, WEFT_ARGUMENT, "%s has other files (%.60s) and no store; give a new or an empty folder",
+                           s->dir, e->d_name);
+    if (d) closedir(d);
+    return st;
+}
+
 /* The folder is this process's alone. */
 static weft_status lock_folder(weft__learn_store *s, weft_error *err)
 {
@@ -302,7 +332,8 @@ static weft_status lock_folder(weft__learn_store *s, weft_error *err)
     if (s->lock_fd < 0) st = weft_fail(err, WEFT_IO, "%s: %s", path.data, strerror(errno));
     else if (flock(s->lock_fd, LOCK_EX | LOCK_NB)) {
         const ssize_t n = pread(s->lock_fd, pid, sizeof pid - 1, 0);
-        st = weft_fail(err, WEFT_BUSY, "%s is in use by another process%s%.15s", s->dir, n > 0 ? ", " : "", pid);
+        st = weft_fail(err, WEFT_BUSY, "%s is in use by another process%s%.15s; it must end first", s->dir,
+                       n > 0 ? ", " : "", pid);
     } else {
         const int n = snprintf(pid, sizeof pid, "%d", (int)getpid());
         if (ftruncate(s->lock_fd, 0) || pwrite(s->lock_fd, pid, (size_t)n, 0) < 0)
@@ -350,6 +381,7 @@ weft_status weft__learn_open(const weft__learn_options *o, weft__learn_store **o
     pthread_cond_init(&s->done, NULL);
     s->dir = weft__strdup(o->dir);
     weft_status st = s->dir ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a store");
+    if (!st && !s->looks) st = check_folder(s, o->exists, err);
     if (!st && !s->looks) st = lock_folder(s, err);
     if (!st && !s->looks) st = begin_writing(s, err);
     if (!st) st = weft__learn_db_open(s->dir, 1, s->sync, &s->reader, err);

@@ -39,15 +39,16 @@ enum {
 
 /* Zero-initialise; 0: the default. */
 typedef struct weft__learn_options {
-    const char *dir;         /* made where it is not there, mode 0700 */
+    const char *dir;         /* made where it is not there, mode 0700, unless `exists` */
     int64_t max_age_s;       /* older records go; 0: none for that */
     uint64_t max_bytes;      /* of tokens and texts of a tenant: the oldest go beyond it; 0: no limit */
     int64_t events_per_hour; /* feedback that a tenant may give; 0: 600 */
     weft__learn_sync sync;
+    int exists;    /* a store must be there already */
     int read_only; /* for looking: no writer, no lock, nothing is made; it may be another process's */
 } weft__learn_options;
 
-/* WEFT_NOT_FOUND (read_only, and there is none), WEFT_BUSY (another process writes there, which the message names),
+/* WEFT_NOT_FOUND (read_only or `exists`, and there is none), WEFT_ARGUMENT (a folder with other files and no store), WEFT_BUSY (another process writes there, which the message names),
  * WEFT_FORMAT (not a store, one of a later version, or a witness log that is not whole: where), WEFT_IO,
  * WEFT_NO_MEMORY; WEFT_UNSUPPORTED in a build without SQLite. */
 weft_status weft__learn_open(const weft__learn_options *options, weft__learn_store **out, weft_error *err);

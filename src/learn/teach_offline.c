@@ -35,7 +35,7 @@ static void told(void *arg, const weft__version_row *row)
 /* Only where there is one: it is not made here. */
 static weft_status open_folder(const char *dir, weft__learn_store **out, weft_error *err)
 {
-    const weft__learn_options options = {.dir = dir};
+    const weft__learn_options options = {.dir = dir, .exists = 1};
     struct stat s;
     if (stat(dir, &s) || !S_ISDIR(s.st_mode))
         return weft_fail(err, WEFT_NOT_FOUND, "%s: there is no such folder; give what 'weft serve --learn' was given",

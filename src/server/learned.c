@@ -39,7 +39,7 @@ static int busy(void *arg)
 static void learned_told(void *arg, const weft__version_row *row)
 {
     (void)arg;
-    if (row->what == WEFT__VERSION_REJECTED)
+    if (row->what == WEFT__VERSION_REJECTED && strcmp(row->reason, weft__gate_reason_name(WEFT__GATE_NOT_BETTER)))
         weft__log(WEFT__LOG_WARN, "%s@%" PRId64 " was refused by the gate: %s", row->name, row->version, row->reason);
 }
 

@@ -160,7 +160,7 @@ weft_status weft__contest_hold(const weft__contest_task *task, weft__contest_res
     out->won = r.gate.passed && weft__contest_compare(&r.gate, &now, NULL) > 0;
     out->id = r.id;
     snprintf(out->why, sizeof out->why, "%s", out->won ? "by kl: retrained; current" : "by kl: current; retrained");
-    if (!out->won && r.gate.passed) r.gate.reason = WEFT__GATE_KL;
+    if (!out->won && r.gate.passed) r.gate.reason = WEFT__GATE_NOT_BETTER;
     r.gate.passed = out->won;
     out->best.gate = r.gate;
     if (!out->won) unlink(task->teach.path);

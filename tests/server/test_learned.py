@@ -439,10 +439,10 @@ class Learned(unittest.TestCase):
             self.assertEqual(s.post("/v1/learn/consolidate", {}, headers=as_("ada")).status, 202)
             self.assertTrue(wait_until(lambda: self.show(s)["versions"][0]["version"] == n))
             return self.show(s)["versions"][0]
-        self.assertEqual(anew(s, 4)["reason"], "kl")
+        self.assertEqual(anew(s, 4)["reason"], "not_better")
         self.stop(s)
         s = self.serve()
-        self.assertEqual(anew(s, 5)["reason"], "kl")
+        self.assertEqual(anew(s, 5)["reason"], "not_better")
         s.post("/v1/learn/rollback", {"to": 3}, headers=as_("ada"))
         self.assertEqual(anew(s, 6)["what"], "published")
         self.stop(s)

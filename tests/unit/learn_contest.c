@@ -162,7 +162,7 @@ static void who_is_nearer_to_the_base_wins(void **state)
     assert_true(alone.won && says(alone.why, "by none: retrained: 1 of 1"));
     assert_memory_equal(&alone.id, &a->id, sizeof r.id);
     assert_true(!same.won && says(same.why, "by none: current: 1 of 1")); /* what is no better takes no place */
-    assert_true(!same.best.gate.passed && same.best.gate.reason == WEFT__GATE_KL);
+    assert_true(!same.best.gate.passed && same.best.gate.reason == WEFT__GATE_NOT_BETTER);
     weft__adapt_close(&more);
     weft__adapt_close(&a);
     lesson_close(&l);

@@ -501,6 +501,16 @@ static void one_process_writes_others_may_look(void **state)
     (void)state;
     assert_int_equal(weft__learn_open(&(weft__learn_options){.dir = folder, .read_only = 1}, &other, &err),
                      WEFT_NOT_FOUND);
+    assert_int_equal(weft__learn_open(&(weft__learn_options){.dir = folder, .exists = 1}, &other, &err),
+                     WEFT_NOT_FOUND);
+    save("notes.txt", "mine", 4); /* nobody's files get a store among them */
+    assert_int_equal(weft__learn_open(&(weft__learn_options){.dir = folder}, &other, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "notes.txt"));
+    char path[128];
+    snprintf(path, sizeof path, "%s/notes.txt", folder);
+    assert_int_equal(unlink(path), 0);
+    snprintf(path, sizeof path, "%s/lock", folder);
+    assert_int_not_equal(access(path, F_OK), 0);
     weft__learn_store *s = open_store((weft__learn_options){0});
     assert_int_equal(weft__learn_open(&(weft__learn_options){.dir = folder}, &other, &err), WEFT_BUSY);
     assert_non_null(strstr(err.message, folder));

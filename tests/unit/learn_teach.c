@@ -228,8 +228,8 @@ static void each_reason_refuses_by_its_name(void **state)
                                     .kl = 0.02,
                                     .norm = 0.25};
     weft__gate_report r[] = {good, good, good, good, good, good, good, good, good, good};
-    const char *const names[] = {"passed",     "not_learned", "paraphrases", "held_out", "neighbours",
-                                 "neighbours", "facts",       "kl",          "norm",     "not_finite"};
+    const char *const names[] = {"passed", "not_learned", "paraphrases", "held_out",   "neighbours", "neighbours",
+                                 "facts",  "kl",          "norm",        "not_finite", "not_better"};
     r[1].corrections = 0;
     r[2].paraphrases = 1;
     r[3].lost = 5, r[3].gained = 0, r[3].p = weft__gate_mcnemar(5, 0);
