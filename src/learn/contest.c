@@ -229,7 +229,9 @@ weft_status weft__contest_hold(const weft__contest_task *task, weft__contest_res
     const weft__teach_task *k = &task->teach;
     weft_status st = WEFT_OK;
     *out = (weft__contest_result){0};
-    if (task->options->styles) st = weft__teach_style_find(k->tok, k->events, k->n_events, &c.style, err);
+    if (task->options->styles)
+        st = weft__teach_style_find(k->tok, k->events, k->n_events, task->options->stop, task->options->stop_arg,
+                                    &c.style, err);
     if (!st) st = enter_all(&c, err);
     if (!st) st = settle(&c, out, err);
     if ((st || !out->won) && c.written >= 0) unlink(task->teach.path);

@@ -416,7 +416,8 @@ static weft_status attempt(const weft__teach_task *task, const weft__teach_optio
     weft_status st = WEFT_OK;
     by_style.stop_at = o->style.stop_at;
     by_style.same = o->differs; /* what else is said counts as much: it is what a style must not change */
-    if (o->styles && !task->parent) st = weft__teach_style_find(task->tok, task->events, task->n_events, &s.style, err);
+    if (o->styles && !task->parent)
+        st = weft__teach_style_find(task->tok, task->events, task->n_events, o->stop, o->stop_arg, &s.style, err);
     if (s.style.n) s.o = &by_style;
     out->n_style = s.style.n;
     if (!st) st = weft__teach_inner_open(&s, err);
