@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* learn_style.c: corrections that change their answers in the same way are a style, facts are none
  * (learn/teach_style.h); what is said in a style says nothing else, the gate asks other things of one, and the same
- * events give the same content. What is only dropped can be said, and the
+ * events give the same content. What is only dropped can be said, plain answers may end without a token for it, and the
  * time to tell grows with the corrections, not with their square. */
 #include "learn_lesson.h"
 
@@ -145,6 +145,54 @@ static void what_is_only_dropped_is_a_style(void **state)
     close_corrections(&c, &s);
 }
 
+enum { SAYS = 3, ASKED = 8 };
+
+/* Asks the model for `as_is` in a style, and that it says `wanted` of it. */
+static void says(weft__trainer *t, const lesson *l, const weft__teach_style *s, const int32_t *as_is, int32_t n,
+                 const int32_t *wanted, int32_t n_wanted)
+{
+    weft__teach_texts is_plain = {0}, said = {0};
+    assert_true(weft__teach_texts_add(&is_plain, l->own.text[0].ids, ASKED, as_is, n, -1));
+    assert_int_equal(weft__teach_answer_in_style(t, l->tok, s, is_plain.text, 1, 16, &said, NULL), WEFT_OK);
+    assert_int_equal(said.text[0].n - ASKED, n_wanted);
+    assert_memory_equal(said.text[0].ids + ASKED, wanted, (size_t)n_wanted * sizeof *wanted);
+    weft__teach_texts_free(&is_plain);
+    weft__teach_texts_free(&said);
+}
+
+/* Of what the model says by itself, behind something that the style drops; no token ends it. */
+static void a_plain_answer_needs_no_end_and_may_lose_what_is_dropped(void **state)
+{
+    (void)state;
+    lesson l;
+    weft__train_options o;
+    weft__trainer *t = NULL;
+    weft__teach_texts own = {0};
+    lesson_open(&l);
+    weft__train_options_default(&o);
+    o.n_threads = o.lora_rank = 1;
+    o.schedule = WEFT__TRAIN_LR_CONSTANT; /* no step is made */
+    o.exact = 1;
+    assert_int_equal(weft__trainer_create(l.task.base, &o, &t, NULL), WEFT_OK);
+    const weft__teach_text prompt = {l.own.text[0].ids, ASKED, ASKED};
+    assert_int_equal(weft__teach_answer(t, l.tok, &prompt, 1, SAYS, &own, NULL), WEFT_OK);
+    assert_int_equal(own.text[0].n, ASKED + SAYS);
+    const int32_t *by_itself = own.text[0].ids + ASKED;
+    int32_t sure = 4, longer[SAYS + 1];
+    while (weft__teach_holds(by_itself, SAYS, &sure, 1)) sure++;
+    memcpy(longer + 1, by_itself, SAYS * sizeof *longer);
+    longer[0] = sure;
+    const weft__teach_set one = {&sure, 1, 1};
+    const weft__teach_style none = {.n = 4}, keeps = {.n = 4, .out = one}, drops = {.n = 4, .out = one, .dropped = one};
+    says(t, &l, &none, by_itself, SAYS, by_itself, SAYS);
+    says(t, &l, &keeps, longer, SAYS + 1, longer, SAYS + 1);
+    says(t, &l, &drops, longer, SAYS + 1, by_itself, SAYS);
+    says(t, &l, &none, NULL, 0, NULL, 0);
+    weft__teach_texts_free(&own);
+    weft__trainer_destroy(&t);
+    lesson_close(&l);
+}
+
 enum { LONG = 12 /* tokens that each of many corrections changes */ };
 
 /* Of n corrections that change all of their tokens: is_style: to the same; else each to its own. */
@@ -277,6 +325,7 @@ int main(void)
         cmocka_unit_test(facts_are_no_style),
         cmocka_unit_test(an_answer_in_a_style_says_nothing_else),
         cmocka_unit_test(what_is_only_dropped_is_a_style),
+        cmocka_unit_test(a_plain_answer_needs_no_end_and_may_lose_what_is_dropped),
         cmocka_unit_test(the_time_to_tell_grows_with_the_corrections),
         cmocka_unit_test(it_stops_when_it_is_asked_to),
         cmocka_unit_test(the_gate_asks_a_style_for_what_facts_are_not_asked),
