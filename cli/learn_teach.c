@@ -48,6 +48,9 @@ static weft_status fingerprint_of(const char *path, char out[33], weft_error *er
     return st;
 }
 
+#define TEACHER_HELP                                                                                                   \
+    "a model of the same vocabulary: one more is learned beside what it says of the answers that stay (none)"
+
 static int teach(int argc, char **argv, const char *kind, int what, const char *about, const char *example)
 {
     const char *tenant = NULL, *served = NULL, *teacher = NULL;
@@ -64,16 +67,7 @@ static int teach(int argc, char **argv, const char *kind, int what, const char *
         0,
         0,
         NULL};
-    const option_spec by_teacher = {
-        "teacher",
-        0,
-        OPT_TEXT,
-        &teacher,
-        "LARGER",
-        "a model of the same vocabulary: one more is learned beside what it says of the answers that stay (none)",
-        0,
-        0,
-        NULL};
+    const option_spec by_teacher = {"teacher", 0, OPT_TEXT, &teacher, "LARGER", TEACHER_HELP, 0, 0, NULL};
     const option_spec options[] = {
         {"tenant", 0, OPT_TEXT, &tenant, "NAME", "whose, as 'weft learn status' lists them (all)", 0, 0, NULL},
         {"served", 0, OPT_TEXT, &served, "FILE",

@@ -240,7 +240,8 @@ weft_status weft__contest_hold(const weft__contest_task *task, weft__contest_res
     weft_status st = WEFT_OK;
     *out = (weft__contest_result){0};
     if (task->options->styles && k->n_neighbours >= WEFT__GATE_STYLE_LEAST)
-        st = weft__teach_style_find(k->tok, k->events, k->n_events, &c.style, err);
+        st = weft__teach_style_find(k->tok, k->events, k->n_events, task->options->stop, task->options->stop_arg,
+                                    &c.style, err);
     if (!st) st = enter_all(&c, err);
     if (!st) st = settle(&c, out, err);
     if ((st || !out->won) && c.written >= 0) unlink(task->teach.path);

@@ -48,9 +48,9 @@ typedef struct weft__learn_options {
     int read_only; /* for looking: no writer, no lock, nothing is made; it may be another process's */
 } weft__learn_options;
 
-/* WEFT_NOT_FOUND (read_only or `exists`, and there is none), WEFT_ARGUMENT (a folder with other files and no store), WEFT_BUSY (another process writes there, which the message names),
- * WEFT_FORMAT (not a store, one of a later version, or a witness log that is not whole: where), WEFT_IO,
- * WEFT_NO_MEMORY; WEFT_UNSUPPORTED in a build without SQLite. */
+/* WEFT_NOT_FOUND (read_only or `exists`, and there is none), WEFT_ARGUMENT (a folder with other files and no store),
+ * WEFT_BUSY (another process writes there, which the message names), WEFT_FORMAT (not a store, one of a later version,
+ * or a witness log that is not whole: where), WEFT_IO, WEFT_NO_MEMORY; WEFT_UNSUPPORTED in a build without SQLite. */
 weft_status weft__learn_open(const weft__learn_options *options, weft__learn_store **out, weft_error *err);
 /* Writes what waits, and ends. NULL and a pointer to NULL are fine. Nobody else uses it any more. */
 void weft__learn_close(weft__learn_store **store);

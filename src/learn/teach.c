@@ -417,7 +417,7 @@ static weft_status attempt(const weft__teach_task *task, const weft__teach_optio
     by_style.stop_at = o->style.stop_at;
     by_style.same = o->differs; /* what else is said counts as much: it is what a style must not change */
     if (o->styles && !task->parent && task->n_neighbours >= WEFT__GATE_STYLE_LEAST)
-        st = weft__teach_style_find(task->tok, task->events, task->n_events, &s.style, err);
+        st = weft__teach_style_find(task->tok, task->events, task->n_events, o->stop, o->stop_arg, &s.style, err);
     if (s.style.n) s.o = &by_style;
     out->n_style = s.style.n;
     if (!st) st = weft__teach_inner_open(&s, err);

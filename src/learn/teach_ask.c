@@ -126,9 +126,10 @@ static int32_t in_style(const teach_guess *g, int32_t id, style_at *at)
 static int take_likeliest(teach_guess *g, const weft__tok *tok, const int32_t *likeliest)
 {
     const int32_t n = g->n;
+    int32_t i = g->n_prompt;
     int same = 1;
     style_at at = {0};
-    for (int32_t i = g->n_prompt; i < n && !(g->style && at.n == g->n_plain); i++) {
+    for (; i < n && !(g->style && at.n == g->n_plain); i++) {
         const int32_t id = g->style ? in_style(g, likeliest[i - 1], &at) : likeliest[i - 1];
         same &= id == g->ids[i];
         g->ids[i] = id;
@@ -136,10 +137,14 @@ static int take_likeliest(teach_guess *g, const weft__tok *tok, const int32_t *l
         g->n = i + 1;
         return 1;
     }
-    if (same && n - g->n_prompt < g->most)
-        g->ids[g->n++] =
-            g->style ? in_style(g, likeliest[n - 1], &at) : likeliest[n - 1]; /* all hold, and no end yet */
-    else if (same) return 1;
+    if (!same) return 0;
+    if (g->style && at.n == g->n_plain) { /* all of it is said, and nothing ended it */
+        g->n = i;
+        return 1;
+    }
+    if (n - g->n_prompt == g->most) return 1;
+    /* all hold, and no end yet */
+    g->ids[g->n++] = g->style ? in_style(g, likeliest[n - 1], &at) : likeliest[n - 1];
     return 0;
 }
 

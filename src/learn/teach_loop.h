@@ -52,8 +52,8 @@ weft_status weft__teach_loop_new(const weft__teach_loop_params *params, weft__te
 void weft__teach_loop_free(weft__teach_loop **loop);
 
 /* A correction of the tenant's, `event` its number: copied, and learned when its turn comes. WEFT_ARGUMENT (an answer
- * that says nothing), WEFT_BUSY: as many wait as may, of the tenant or of all (weft__teach_loop_has_room; one of each may
- * always); WEFT_NO_MEMORY. */
+ * that says nothing), WEFT_BUSY: as many wait as may, of the tenant or of all (weft__teach_loop_has_room; one of each
+ * may always); WEFT_NO_MEMORY. */
 enum { WEFT__TEACH_WAITING = 1024, WEFT__TEACH_WAITING_OF_ONE = 64 };
 int weft__teach_loop_has_room(weft__teach_loop *loop, const char *tenant, const char *name);
 weft_status weft__teach_loop_put(weft__teach_loop *loop, const char *tenant, const char *name, int64_t event,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* learn_style.c: corrections that change their answers in the same way are a style, facts are none
  * (learn/teach_style.h); what is said in a style says nothing else, the gate asks other things of one, and the same
- * events give the same content. */
+ * events give the same content. What is only dropped can be said, plain answers may end without a token for it, and the
+ * time to tell grows with the corrections, not with their square. */
 #include "learn_lesson.h"
 
 #include "learn/teach_style.h"
 
-enum { MOST = 8, STYLED = 5, OPENS = 40, BE = 41, CLOSES = 42, IS = 43, POINT = 44 };
+enum { MOST = 8, STYLED = 5, OPENS = 40, BE = 41, CLOSES = 42, IS = 43, POINT = 44, SURE = 45, BANG = 46 };
 
 /* Corrections of questions [prompt, 9], as tokens. */
 typedef struct corrections {
@@ -40,7 +41,7 @@ static void change_fact(corrections *c, int32_t prompt, int32_t old, int32_t new
 
 static int32_t n_of_style(corrections *c, weft__teach_style *out)
 {
-    assert_int_equal(weft__teach_style_find(NULL, c->e, c->n, out, NULL), WEFT_OK);
+    assert_int_equal(weft__teach_style_find(NULL, c->e, c->n, NULL, NULL, out, NULL), WEFT_OK);
     return out->n;
 }
 
@@ -110,6 +111,140 @@ static void an_answer_in_a_style_says_nothing_else(void **state)
         const int how = weft__teach_style_of(&s, &is_plain, &said);
         if (how != cases[i].how) fail_msg("case %zu: %d", i, how);
     }
+    close_corrections(&c, &s);
+}
+
+/* "SURE BANG X is Y." becomes "X is Y." */
+static void what_is_only_dropped_is_a_style(void **state)
+{
+    static const struct {
+        int32_t said[8], n;
+        int how;
+    } cases[] = {{{18, IS, 28, POINT, END}, 5, WEFT__TEACH_SAID_STYLED},
+                 {{SURE, BANG, 18, IS, 28, POINT, END}, 7, WEFT__TEACH_SAID_PLAIN},
+                 {{18, IS, 27, POINT, END}, 5, WEFT__TEACH_SAID_OTHER}};
+    static const int32_t before[] = {SURE, BANG, 18, IS, 28, POINT, END};
+    const weft__teach_text is_plain = {before, 7, 0};
+    (void)state;
+    corrections c = {0};
+    weft__teach_style s;
+    for (int32_t i = 0; i < STYLED; i++)
+        correct(&c, 10 + i, (const int32_t[]){SURE, BANG, 10 + i, IS, 20 + i, POINT}, 6,
+                (const int32_t[]){10 + i, IS, 20 + i, POINT}, 4);
+    assert_int_equal(n_of_style(&c, &s), STYLED);
+    assert_true(s.dropped.n == 2 && weft__teach_set_has(&s.dropped, SURE) && weft__teach_set_has(&s.dropped, BANG));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const weft__teach_text said = {cases[i].said, cases[i].n, 0};
+        const int how = weft__teach_style_of(&s, &is_plain, &said);
+        if (how != cases[i].how) fail_msg("case %zu: %d", i, how);
+    }
+    close_corrections(&c, &s);
+    for (int32_t i = 0; i < STYLED; i++) style_it(&c, i);
+    assert_int_equal(n_of_style(&c, &s), STYLED);
+    assert_int_equal(s.dropped.n, 0); /* something is said instead */
+    close_corrections(&c, &s);
+}
+
+enum { SAYS = 3, ASKED = 8 };
+
+/* Asks the model for `as_is` in a style, and that it says `wanted` of it. */
+static void says(weft__trainer *t, const lesson *l, const weft__teach_style *s, const int32_t *as_is, int32_t n,
+                 const int32_t *wanted, int32_t n_wanted)
+{
+    weft__teach_texts is_plain = {0}, said = {0};
+    assert_true(weft__teach_texts_add(&is_plain, l->own.text[0].ids, ASKED, as_is, n, -1));
+    assert_int_equal(weft__teach_answer_in_style(t, l->tok, s, is_plain.text, 1, 16, &said, NULL), WEFT_OK);
+    assert_int_equal(said.text[0].n - ASKED, n_wanted);
+    assert_memory_equal(said.text[0].ids + ASKED, wanted, (size_t)n_wanted * sizeof *wanted);
+    weft__teach_texts_free(&is_plain);
+    weft__teach_texts_free(&said);
+}
+
+/* Of what the model says by itself, behind something that the style drops; no token ends it. */
+static void a_plain_answer_needs_no_end_and_may_lose_what_is_dropped(void **state)
+{
+    (void)state;
+    lesson l;
+    weft__train_options o;
+    weft__trainer *t = NULL;
+    weft__teach_texts own = {0};
+    lesson_open(&l);
+    weft__train_options_default(&o);
+    o.n_threads = o.lora_rank = 1;
+    o.schedule = WEFT__TRAIN_LR_CONSTANT; /* no step is made */
+    o.exact = 1;
+    assert_int_equal(weft__trainer_create(l.task.base, &o, &t, NULL), WEFT_OK);
+    const weft__teach_text prompt = {l.own.text[0].ids, ASKED, ASKED};
+    assert_int_equal(weft__teach_answer(t, l.tok, &prompt, 1, SAYS, &own, NULL), WEFT_OK);
+    assert_int_equal(own.text[0].n, ASKED + SAYS);
+    const int32_t *by_itself = own.text[0].ids + ASKED;
+    int32_t sure = 4, longer[SAYS + 1];
+    while (weft__teach_holds(by_itself, SAYS, &sure, 1)) sure++;
+    memcpy(longer + 1, by_itself, SAYS * sizeof *longer);
+    longer[0] = sure;
+    const weft__teach_set one = {&sure, 1, 1};
+    const weft__teach_style none = {.n = 4}, keeps = {.n = 4, .out = one}, drops = {.n = 4, .out = one, .dropped = one};
+    says(t, &l, &none, by_itself, SAYS, by_itself, SAYS);
+    says(t, &l, &keeps, longer, SAYS + 1, longer, SAYS + 1);
+    says(t, &l, &drops, longer, SAYS + 1, by_itself, SAYS);
+    says(t, &l, &none, NULL, 0, NULL, 0);
+    weft__teach_texts_free(&own);
+    weft__trainer_destroy(&t);
+    lesson_close(&l);
+}
+
+enum { LONG = 12 /* tokens that each of many corrections changes */ };
+
+/* Of n corrections that change all of their tokens: is_style: to the same; else each to its own. */
+static int64_t n_looked_of(int32_t n, int is_style)
+{
+    weft__teach_event *e = calloc((size_t)n, sizeof *e);
+    int32_t *ids = calloc((size_t)n * (3 * LONG + 2), sizeof *ids);
+    weft__teach_style s;
+    assert_true(e && ids);
+    for (int32_t i = 0; i < n; i++) {
+        int32_t *right = ids + (size_t)i * (3 * LONG + 2), *wrong = right + LONG + 2;
+        right[0] = i;
+        right[LONG + 1] = END;
+        for (int32_t k = 0; k < LONG; k++) {
+            right[1 + k] = 1000 + k + (is_style ? 0 : i * 2 * LONG);
+            wrong[k] = right[1 + k] + LONG;
+        }
+        wrong[LONG] = i; /* no two have the same answer */
+        e[i] = (weft__teach_event){.correction = {right, LONG + 2, 1}, .wrong = wrong, .n_wrong = LONG + 1};
+    }
+    assert_int_equal(weft__teach_style_find(NULL, e, n, NULL, NULL, &s, NULL), WEFT_OK);
+    assert_int_equal(s.n, is_style ? n : 0);
+    const int64_t looked = s.n_looked;
+    weft__teach_style_free(&s);
+    free(e);
+    free(ids);
+    return looked;
+}
+
+static void the_time_to_tell_grows_with_the_corrections(void **state)
+{
+    (void)state;
+    for (int is_style = 0; is_style < 2; is_style++) {
+        const int64_t few = n_looked_of(100, is_style), many = n_looked_of(400, is_style);
+        if (few < 1 || many > 6 * few) fail_msg("%lld of 4 times as many as %lld", (long long)many, (long long)few);
+    }
+}
+
+static int stop_at_the_third(void *n_asked)
+{
+    return ++*(int *)n_asked == 3;
+}
+
+static void it_stops_when_it_is_asked_to(void **state)
+{
+    (void)state;
+    corrections c = {0};
+    weft__teach_style s;
+    int n_asked = 0;
+    for (int32_t i = 0; i < STYLED; i++) style_it(&c, i);
+    assert_int_equal(weft__teach_style_find(NULL, c.e, c.n, stop_at_the_third, &n_asked, &s, NULL), WEFT_CANCELLED);
+    assert_true(n_asked == 3 && !s.n);
     close_corrections(&c, &s);
 }
 
@@ -190,6 +325,10 @@ int main(void)
         cmocka_unit_test(corrections_that_change_alike_are_a_style),
         cmocka_unit_test(facts_are_no_style),
         cmocka_unit_test(an_answer_in_a_style_says_nothing_else),
+        cmocka_unit_test(what_is_only_dropped_is_a_style),
+        cmocka_unit_test(a_plain_answer_needs_no_end_and_may_lose_what_is_dropped),
+        cmocka_unit_test(the_time_to_tell_grows_with_the_corrections),
+        cmocka_unit_test(it_stops_when_it_is_asked_to),
         cmocka_unit_test(the_gate_asks_a_style_for_what_facts_are_not_asked),
         cmocka_unit_test(a_style_is_learned_from_answers_said_in_it),
     };
