@@ -63,7 +63,7 @@ typedef struct weft_server_params {
     const char *adapter_dir;
     const char *log_file; /* JSON, a line per request; "-": stderr; NULL: none */
     int32_t n_threads;    /* that move bytes: 2 */
-    /* that read requests: 4; all but one may wait for the disk, none for a request's adapters */
+    /* that read requests: 4; all but one may wait for the disk or for embeddings (route_embed), none for adapters */
     int32_t n_workers;
     int32_t max_connections; /* 512 */
     int32_t max_per_ip;      /* of them: a quarter; on a unix socket none */

@@ -27,6 +27,7 @@ void weft__server_limits_end(weft__server_limits *l)
 /* ---- buckets ---- */
 
 enum { UNIT = 60000 /* of a level, in one of what is counted: a bucket gains per_minute units in each ms */ };
+enum { MINUTE_MS = 60000 };
 
 static void bucket_fill(weft__server_bucket *b, uint64_t now_ms)
 {
@@ -115,9 +116,11 @@ static uint64_t account_wait(const weft__server_account *a, weft__server_limit l
     }
 }
 
-static void refusal_of(weft__server_account *a, weft__server_limit limit, uint64_t wait_ms, weft__server_refusal *why)
+static void refusal_of(weft__server_account *a, weft__server_limit limit, uint64_t now, uint64_t wait_ms,
+                       weft__server_refusal *why)
 {
     a->n_refused[limit]++;
+    a->spared_ms = now + MINUTE_MS;
     why->level = a->level;
     why->limit = limit;
     why->most = limit == WEFT__SERVER_AT_ONCE ? a->most_at_once : a->buckets[limit].per_minute;
@@ -145,7 +148,7 @@ int weft__server_limits_enter(weft__server_limits *l, const weft__server_chain *
             full = a;
         }
     }
-    if (full) refusal_of(full, limit, longest, why);
+    if (full) refusal_of(full, limit, now, longest, why);
     for (int i = 0; i < c->n && !full; i++) {
         bucket_take(&c->items[i]->buckets[WEFT__SERVER_REQUESTS], 1);
         bucket_take(&c->items[i]->buckets[WEFT__SERVER_TOKENS], n_prompt);
@@ -165,6 +168,45 @@ void weft__server_limits_leave(weft__server_limits *l, const weft__server_chain 
         if (n_back < 0) continue;
         bucket_take(&a->buckets[WEFT__SERVER_REQUESTS], -1);
         bucket_take(&a->buckets[WEFT__SERVER_TOKENS], -n_back);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* With the lock. Who was refused and comes again as soon as he is told to may not find what he waits for taken by what
+ * is computed aside. */
+static int has_room_aside(const weft__server_account *a, uint64_t now, int64_t n)
+{
+    const weft__server_bucket *tokens = &a->buckets[WEFT__SERVER_TOKENS];
+    return now >= a->spared_ms && !account_wait(a, WEFT__SERVER_REQUESTS, 0) &&
+           !account_wait(a, WEFT__SERVER_AT_ONCE, 0) && (!tokens->per_minute || tokens->level / UNIT >= n);
+}
+
+int weft__server_limits_enter_aside(weft__server_limits *l, const weft__server_chain *c, int64_t n, int64_t n_prompt)
+{
+    int room = 1;
+    pthread_mutex_lock(&l->lock);
+    const uint64_t now = l->now_ms();
+    for (int i = 0; i < c->n; i++) {
+        weft__server_account *a = c->items[i];
+        for (int k = 0; k < WEFT__SERVER_AT_ONCE; k++) bucket_fill(&a->buckets[k], now);
+        room &= has_room_aside(a, now, n + n_prompt);
+    }
+    for (int i = 0; i < c->n && room; i++) {
+        bucket_take(&c->items[i]->buckets[WEFT__SERVER_TOKENS], n);
+        c->items[i]->at_once++;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return room;
+}
+
+void weft__server_limits_leave_aside(weft__server_limits *l, const weft__server_chain *c, int64_t n, int64_t n_read)
+{
+    pthread_mutex_lock(&l->lock);
+    for (int i = 0; i < c->n; i++) {
+        weft__server_account *a = c->items[i];
+        a->at_once--;
+        a->n_prompt += (uint64_t)n_read;
+        bucket_take(&a->buckets[WEFT__SERVER_TOKENS], n_read - n);
     }
     pthread_mutex_unlock(&l->lock);
 }

@@ -33,6 +33,7 @@ typedef struct weft__server_account {
     weft__server_bucket buckets[WEFT__SERVER_AT_ONCE];
     int64_t most_at_once, at_once; /* most 0: no limit */
     uint64_t n_requests, n_prompt, n_generated, n_refused[WEFT__SERVER_LIMITS];
+    uint64_t spared_ms; /* until then nothing is computed aside, as it refused a request */
 } weft__server_account;
 
 /* Those that a request counts to: the key's, its team's, its organisation's. */
@@ -72,6 +73,13 @@ int weft__server_limits_enter(weft__server_limits *l, const weft__server_chain *
 /* It has ended. n_back: tokens of its prompt that are given back, and with them the request, since it never ran; -1: it
  * ran. */
 void weft__server_limits_leave(weft__server_limits *l, const weft__server_chain *c, int64_t n_back);
+/* Before a request begins, something of n tokens is to be computed for it, which it can do without. 1: each level has
+ * room for that and then for the request, of n_prompt tokens at most, and has refused none for a minute: it runs, and
+ * its tokens are taken. 0: nothing counts, as a refusal neither. */
+int weft__server_limits_enter_aside(weft__server_limits *l, const weft__server_chain *c, int64_t n, int64_t n_prompt);
+/* It has ended; n_read of its tokens were computed, which the account has as those of prompts, and the others are given
+ * back. */
+void weft__server_limits_leave_aside(weft__server_limits *l, const weft__server_chain *c, int64_t n, int64_t n_read);
 /* Tokens of its prompt that were read, for the account alone; and those that it generated. */
 void weft__server_limits_use(weft__server_limits *l, const weft__server_chain *c, uint64_t n_read,
                              uint64_t n_generated);

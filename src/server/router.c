@@ -142,24 +142,21 @@ static int wants_embedding(const weft__server_router *r, uint32_t allowed)
            allowed & (allowed - 1);
 }
 
-static void features_of(weft_server *s, weft__http_request *r, const weft__server_caller *who, const char *tenant,
-                        uint32_t allowed, float *x)
+static void features_of(weft_server *s, weft__server_question *q, uint32_t allowed, float *x)
 {
     int n_embedding = 0;
     float *embedding = NULL;
-    weft__json *root = NULL;
     weft__api_error error = {0};
     weft__strbuf text = {0};
-    size_t n;
-    const char *body = weft__http_body(r, &n);
-    if (weft__api_body_parse(body, n, &root, &error)) put_question(root, &text);
-    const size_t n_text = text.failed ? 0 : text.len;
-    if (wants_embedding(s->router, allowed))
-        embedding = weft__server_router_embed(s, who, tenant, text.data, n_text, &n_embedding);
-    weft__route_features(text.data, n_text, embedding, (size_t)n_embedding, x);
+    const char *body = weft__http_body(q->r, &q->n_body);
+    if (weft__api_body_parse(body, q->n_body, &q->root, &error)) put_question(q->root, &text);
+    q->text = text.data;
+    q->n_text = text.failed ? 0 : text.len;
+    if (wants_embedding(s->router, allowed)) embedding = weft__server_router_embed(s, q, &n_embedding);
+    weft__route_features(text.data, q->n_text, embedding, (size_t)n_embedding, x);
     weft__free(embedding);
     weft__strbuf_free(&text);
-    weft__json_free(&root);
+    weft__json_free(&q->root);
 }
 
 /* ---- choosing ---- */
@@ -181,8 +178,8 @@ static void tenant_of_request(const weft_server *s, const weft__server_caller *w
     if (!s->wants_keys && *user && weft__server_tenant_of_user(user, tenant, &err)) *tenant = 0;
 }
 
-int weft__server_router_choose(weft_server *s, weft__http_request *r, const weft__api_meant *meant, int learns,
-                               weft__server_caller *who, weft__api_error *error)
+int weft__server_router_choose(weft_server *s, weft__http_request *r, const weft__api_meant *meant,
+                               const weft__api_table *form, weft__server_caller *who, weft__api_error *error)
 {
     char tenant[64], header[WEFT__ROUTE_NAME + 40];
     float x[WEFT__ROUTE_DIMS];
@@ -195,12 +192,13 @@ int weft__server_router_choose(weft_server *s, weft__http_request *r, const weft
     c.arm = __builtin_ctz(allowed);
     snprintf(who->routed.id, sizeof who->routed.id, "%016llx%08llx", (unsigned long long)weft__rng_entropy(),
              (unsigned long long)(weft__rng_entropy() & 0xffffffff));
-    if (learns && meant->keeps_out) {
+    if (form && meant->keeps_out) {
         snprintf(header, sizeof header, "%s;p=1", s->router->arms[c.arm]);
         weft__http_add_header(r, "X-Weft-Routed", header);
-    } else if (learns) {
+    } else if (form) {
         tenant_of_request(s, who, meant->user, tenant);
-        features_of(s, r, who, tenant, allowed, x);
+        weft__server_question q = {.r = r, .who = who, .tenant = tenant, .form = form};
+        features_of(s, &q, allowed, x);
         weft__route_book_choose(s->router->book, tenant, who->routed.id, x, allowed, &c);
         snprintf(header, sizeof header, "%s;p=%.6g", s->router->arms[c.arm], c.propensity);
         weft__http_add_header(r, "X-Weft-Routed", header);

@@ -16,7 +16,7 @@
 #include "server/rules.h"
 
 enum { GET = 1, POST = 2, OPEN = 4 /* without a key */, WAITS = 8 /* for its model to be loaded */ };
-enum { LEARNS = 16 /* what it generates may be rewarded, and the router learns of it */, DELETE = 32 };
+enum { DELETE = 16 };
 
 typedef struct route {
     const char *path; /* a last part in braces stands for any text */
@@ -24,6 +24,7 @@ typedef struct route {
     /* one of them: of the server, or of a model, which is held meanwhile */
     void (*answer)(weft_server *s, weft__http_request *r, const weft__server_caller *who);
     weft__server_of_model *of_model;
+    const weft__api_table *form; /* where what it generates may be rewarded, and the router learns of it */
 } route;
 
 static void reply(weft__http_request *r, weft__strbuf *out)
@@ -380,15 +381,15 @@ static const route routes[] = {
     {"/page/{file}", GET | OPEN, weft__server_page},
     {"/v1/models", GET, weft__server_models_list},
     {"/v1/models/{model}", GET, weft__server_models_show},
-    {"/v1/chat/completions", POST | WAITS | LEARNS, .of_model = weft__server_routes_chat},
-    {"/v1/completions", POST | WAITS | LEARNS, .of_model = answer_completions},
+    {"/v1/chat/completions", POST | WAITS, .of_model = weft__server_routes_chat, .form = &weft__api_table_chat},
+    {"/v1/completions", POST | WAITS, .of_model = answer_completions, .form = &weft__api_table_completions},
     {"/v1/embeddings", POST | WAITS, .of_model = answer_openai_embeddings},
     {"/models", GET, weft__server_models_list},
     {"/models/load", POST, weft__server_models_load},
     {"/models/unload", POST, weft__server_models_unload},
-    {"/chat/completions", POST | WAITS | LEARNS, .of_model = weft__server_routes_chat},
-    {"/completion", POST | WAITS | LEARNS, .of_model = answer_completion},
-    {"/completions", POST | WAITS | LEARNS, .of_model = answer_completion},
+    {"/chat/completions", POST | WAITS, .of_model = weft__server_routes_chat, .form = &weft__api_table_chat},
+    {"/completion", POST | WAITS, .of_model = answer_completion, .form = &weft__api_table_completion},
+    {"/completions", POST | WAITS, .of_model = answer_completion, .form = &weft__api_table_completion},
     {"/embedding", POST | WAITS, .of_model = answer_embedding},
     {"/embeddings", POST | WAITS, .of_model = answer_embedding},
     {"/tokenize", POST | WAITS, .of_model = answer_tokenize},
@@ -470,7 +471,7 @@ int weft__server_admit(void *arg, const weft__http_request *r, char client[WEFT_
 }
 
 /* The arm of a request that names the router. 0 with the error filled. */
-static int choose_arm(weft_server *s, weft__http_request *r, int learns, weft__server_caller *who,
+static int choose_arm(weft_server *s, weft__http_request *r, const weft__api_table *form, weft__server_caller *who,
                       weft__api_error *error)
 {
     weft__api_meant meant = {0};
@@ -479,7 +480,7 @@ static int choose_arm(weft_server *s, weft__http_request *r, int learns, weft__s
     if (!s->router) return 1;
     weft__api_meant_read(body, n, &meant);
     if (strcmp(named && *named ? named : meant.model, WEFT__SERVER_AUTO)) return 1;
-    return weft__server_router_choose(s, r, &meant, learns, who, error);
+    return weft__server_router_choose(s, r, &meant, form, who, error);
 }
 
 static void refuse_method(weft__http_request *r, const route *of, const char *method, weft__api_error *error)
@@ -513,7 +514,7 @@ void weft__server_route(void *arg, weft__http_request *r)
     } else if (!identify(s, r, routes[i].methods & OPEN, &who, &error))
         ;
     else if (s->draining && given != GET) weft__api_error_set(&error, 503, NULL, "the server is shutting down");
-    else if (routes[i].of_model) choose_arm(s, r, routes[i].methods & LEARNS, &who, &error);
+    else if (routes[i].of_model) choose_arm(s, r, routes[i].form, &who, &error);
     if (error.status) routes_refuse(r, &error);
     else if (routes[i].answer) routes[i].answer(s, r, &who);
     else weft__server_models_answer(s, r, &who, routes[i].methods & WAITS, routes[i].of_model);

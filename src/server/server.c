@@ -252,10 +252,11 @@ int weft__server_disk_enter(weft_server *s, const weft__http_request *r, const c
     if (room) s->at_disk[s->n_at_disk++] = client;
     pthread_mutex_unlock(&s->disk_lock);
     if (room) return 1;
-    return full ? weft__api_error_set(error, 503, field, "%d requests wait for the disk; try again in 1 s",
-                                      s->max_at_disk)
-                : weft__api_error_set(error, 429, field,
-                                      "%d requests of this client wait for the disk; try again in 1 s", n);
+    return full
+               ? weft__api_error_set(error, 503, field, "%d requests wait for the disk or the router; try again in 1 s",
+                                     s->max_at_disk)
+               : weft__api_error_set(error, 429, field,
+                                     "%d requests of this client wait for the disk or the router; try again in 1 s", n);
 }
 
 void weft__server_disk_leave(weft_server *s, const weft__http_request *r)

@@ -370,7 +370,7 @@ struct weft_server {
     weft__server_answered answered;
     weft__server_usage usage;
     weft__server_wait_queue grammars, adapters;
-    /* workers that wait for the disk, and whose requests: some stay for the others, whatever it does */
+    /* workers that wait for the disk, or for an embedding, and whose requests: some stay for the others */
     pthread_mutex_t disk_lock;
     int n_at_disk, max_at_disk;
     const void *at_disk[WEFT__SERVER_WORKERS_MAX];
@@ -523,8 +523,8 @@ void weft__server_response_leased(weft__server_response *g, const weft__api_erro
 void weft__server_response_compiled(weft__server_response *g, const weft__api_error *error);
 void weft__server_response_drop(weft__server_response *g);
 
-/* A worker asks before it waits for the disk, and tells when it no longer does; 0: too many do already, in all or for
- * this client, and the error, of this field, is set. */
+/* A worker asks before it waits for the disk, or for an embedding (router_embed.c), and tells when it no longer does;
+ * 0: too many do already, in all or for this client, and the error, of this field, is set. */
 int weft__server_disk_enter(weft_server *s, const weft__http_request *r, const char *field, weft__api_error *error);
 void weft__server_disk_leave(weft_server *s, const weft__http_request *r);
 

@@ -7,6 +7,7 @@ usage: test_route.py build/fake_server"""
 import hashlib
 import json
 import os
+import re
 import subprocess
 import tempfile
 
@@ -14,6 +15,10 @@ import servers as base
 from servers import CHAT, FAKE, LLAMA, TEXT, Server
 
 KEYS = {name: f"key-of-{name}-0123" for name in ("anna", "bert")}
+
+
+def as_(name):
+    return {"Authorization": "Bearer " + KEYS[name]}
 
 
 class Route(base.Case):
@@ -65,11 +70,10 @@ class Route(base.Case):
         self.assertEqual(server.metric('weft_routed_total{arm="one"}'), 0)
 
     def test_callers_get_what_they_may_use(self):
-        keys = [{"name": n, "hash": "sha256:" + hashlib.sha256(k.encode()).hexdigest(), "limits": {"models": ["calm"]} if n == "anna" else {}}
-                for n, k in KEYS.items()]
+        keys = self.keyed(anna={"models": ["calm"]})
         server = self.start("--alias", "one", "--route", "one", "--route", "calm", presets={"calm": {"sampling": {"temperature": 0}}}, keys=keys)
         for name, arm in (("anna", "calm"), ("bert", "one")):
-            answer = server.post(TEXT, {"model": "auto", "prompt": "[say a]"}, headers={"Authorization": "Bearer " + KEYS[name]})
+            answer = server.post(TEXT, {"model": "auto", "prompt": "[say a]"}, headers=as_(name))
             self.assertEqual(answer.json["model"], arm, answer.body)
 
     def test_several_models(self):
@@ -89,6 +93,73 @@ class Route(base.Case):
             self.assertEqual([server.metric('weft_route_embeddings_total{by="%s"}' % by) for by in ("words", "embedding")], [1, 0])
             self.assertEqual(server.post(TEXT, {"model": "auto", "prompt": "[model]", "max_tokens": 100}).json["model"], "large")
             self.assertEqual([server.metric('weft_route_embeddings_total{by="%s"}' % by) for by in ("words", "embedding")], [1, 1])
+
+    def keyed(self, **limits):
+        return [{"name": n, "hash": "sha256:" + hashlib.sha256(k.encode()).hexdigest(), "limits": limits.get(n, {})} for n, k in KEYS.items()]
+
+    def two_arms(self, start, *options, **limits):
+        config = self.config(presets={"calm": {"sampling": {"temperature": 0}}}, keys=self.keyed(**limits))
+        return start("--config", config, "--alias", "one", "--route", "one", "--route", "calm", "--route-embed", "1", *options)
+
+    def rows(self, server):
+        """What bert sees of /metrics; which requests of all were seen by an embedding and by words."""
+        page = server.get("/metrics", headers=as_("bert")).body.decode()
+        rows = {name: int(value) for name, value in re.findall(r"^(weft_\S+) (\d+)$", page, re.M)}
+        return rows, [rows['weft_route_embeddings_total{by="%s"}' % by] for by in ("embedding", "words")]
+
+    def test_embeds_what_limits_have_room_for(self):
+        """Who is at a limit, or brings a body that is refused, costs no embedding; those that there are count as prompts do."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        clock = os.path.join(folder.name, "clock")
+        with open(clock, "w") as f:
+            f.write("1")
+        server = self.two_arms(lambda *o: self.own(*o, env={**os.environ, "WEFT_FAKE_CLOCK": clock}),
+                               anna={"requests-per-minute": 1}, bert={"tokens-per-minute": 200})
+        used = 'weft_key_prompt_tokens_total{key="bert",adapter=""}'
+
+        def ask(name, status, embedded, **more):
+            before, by = self.rows(server)
+            answer = server.post(TEXT, {"model": "auto", "prompt": "[say a]", **more}, headers=as_(name))
+            self.assertEqual(answer.status, status, answer.body)
+            after, now = self.rows(server)
+            self.assertEqual([b - a for a, b in zip(by, now)], [embedded, 1 - embedded], (name, more))
+            return after.get(used, 0) - before.get(used, 0)
+        ask("anna", 200, 1)
+        ask("anna", 429, 0)
+        self.assertEqual(ask("bert", 400, 0, max_tokens="many"), 0)
+        self.assertEqual(ask("bert", 200, 0, prompt="[say a]" + "x" * 93), 101)  # there is no room for twice as much
+        both = ask("bert", 200, 1)
+        self.assertEqual(both, 2 * ask("bert", 200, 0, stop="y" * 60))  # so long a body might take all of the 80 that are left
+        self.assertEqual(ask("bert", 429, 0, prompt="x" * 150), 0)
+
+    def test_who_waits_for_embeddings_waits_at_the_disk(self):
+        """Of four workers three wait for the one or the other, for one client two; who comes meanwhile is answered."""
+        server, hold = self.two_arms(self.own_held)
+        for name in KEYS:
+            self.assertEqual(server.post(LLAMA, {"prompt": "[say x]"}, headers=as_(name)).status, 200)
+        mine = [s["id"] for s in server.get("/slots", headers=as_("anna")).json if s.get("n_tokens")][0]
+        answers, held = [], {"model": "auto", "messages": [{"role": "user", "content": "[held]"}]}
+        ask = {"model": "auto", "messages": [{"role": "user", "content": "[say x]"}]}
+
+        def save(name):
+            return server.post(f"/slots/{mine}?action=save", {"filename": "hung"}, headers=as_(name))
+        open(hold, "w").close()
+        try:
+            waiting = self.run_all(3, lambda: answers.append(server.post(CHAT, held, headers=as_("anna")).status))
+            self.assertTrue(base.wait_until(lambda: answers, patience=30))
+            self.assertEqual((answers, self.rows(server)[1]), ([200], [0, 1]))
+            self.assertEqual(save("anna").status, 429)
+            self.assertEqual(server.post(CHAT, ask, headers=as_("bert")).status, 200)
+            self.assertEqual(self.rows(server)[1], [1, 1])
+            waiting += self.run_all(2, lambda: answers.append(server.post(CHAT, held, headers=as_("bert")).status))
+            self.assertTrue(base.wait_until(lambda: len(answers) == 2, patience=30))  # the one without a place
+            self.assertEqual((save("bert").status, answers, self.rows(server)[1]), (503, [200] * 2, [1, 2]))
+        finally:
+            os.remove(hold)
+        for t in waiting:
+            t.join()
+        self.assertEqual(answers, [200] * 5)
 
     def test_without_it_there_is_no_such_model(self):
         server = self.start()

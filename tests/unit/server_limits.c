@@ -142,6 +142,39 @@ static void tokens_of_prompt_and_answer(void **state)
     end(&h);
 }
 
+static int aside(hall *h, int i, int64_t n, int64_t n_prompt)
+{
+    return weft__server_limits_enter_aside(&h->limits, &h->chain[i], n, n_prompt);
+}
+
+static void aside_is_done_what_takes_no_room_from_requests(void **state)
+{
+    hall h;
+    (void)state;
+    begin(&h);
+    weft__server_account_set(&h.limits, h.key[0], 2, 600, 1);
+    assert_false(aside(&h, 0, 101, 500)); /* the request would not find its 500 */
+    assert_true(aside(&h, 0, 100, 500));
+    assert_int_equal(h.team->at_once, 1);
+    assert_false(aside(&h, 0, 1, 1)); /* one at once */
+    weft__server_limits_leave_aside(&h.limits, &h.chain[0], 100, 30);
+    assert_int_equal(h.key[0]->at_once, 0);
+    assert_int_equal(h.team->n_prompt, 30);
+    assert_int_equal(h.key[0]->n_requests, 0);
+    assert_false(aside(&h, 0, 71, 500)); /* 30 are gone, 70 were given back */
+    passes(&h, 0, 500);
+    passes(&h, 0, 1);
+    assert_false(aside(&h, 0, 1, 1)); /* two a minute */
+    is_refused(&h, 0, 1, "anna", WEFT__SERVER_REQUESTS, 30);
+    assert_int_equal(h.key[0]->n_refused[WEFT__SERVER_TOKENS], 0);
+    now += 59999;
+    assert_false(aside(&h, 0, 1, 1)); /* there is room, for who was refused */
+    now += 1;
+    assert_true(aside(&h, 0, 1, 1));
+    weft__server_limits_leave_aside(&h.limits, &h.chain[0], 1, 1);
+    end(&h);
+}
+
 static void a_team_is_the_sum_of_its_keys(void **state)
 {
     hall h;
@@ -262,11 +295,16 @@ static void counters_have_a_bound(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_limits_nothing_is_refused), cmocka_unit_test(a_minute_has_so_many_requests),
-        cmocka_unit_test(steps_of_the_clock_do_not_matter),  cmocka_unit_test(tokens_of_prompt_and_answer),
-        cmocka_unit_test(a_team_is_the_sum_of_its_keys),     cmocka_unit_test(of_several_limits_the_longest_is_named),
-        cmocka_unit_test(what_never_ran_is_given_back),      cmocka_unit_test(limits_change),
-        cmocka_unit_test(numbers_stay_within_their_bounds),  cmocka_unit_test(counters_have_a_bound)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(without_limits_nothing_is_refused),
+                                       cmocka_unit_test(a_minute_has_so_many_requests),
+                                       cmocka_unit_test(steps_of_the_clock_do_not_matter),
+                                       cmocka_unit_test(tokens_of_prompt_and_answer),
+                                       cmocka_unit_test(aside_is_done_what_takes_no_room_from_requests),
+                                       cmocka_unit_test(a_team_is_the_sum_of_its_keys),
+                                       cmocka_unit_test(of_several_limits_the_longest_is_named),
+                                       cmocka_unit_test(what_never_ran_is_given_back),
+                                       cmocka_unit_test(limits_change),
+                                       cmocka_unit_test(numbers_stay_within_their_bounds),
+                                       cmocka_unit_test(counters_have_a_bound)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
