@@ -132,8 +132,7 @@ void weft__server_learned_show(weft_server *s, weft__http_request *r, const weft
     weft__strbuf out = {0};
     weft__api_error error = {0};
     char tenant[64];
-    if (is_teaching(s, &error) &&
-        weft__server_learn_whose(s, who, weft__http_query(r, "user"), weft__http_query(r, "tenant"), tenant, &error) &&
+    if (is_teaching(s, &error) && weft__server_learn_whose(s, r, who, NULL, NULL, tenant, &error) &&
         weft__server_disk_enter(s, r, NULL, &error)) {
         put_learning(s, tenant, &out, &error);
         weft__server_disk_leave(s, r);
@@ -143,15 +142,16 @@ void weft__server_learned_show(weft_server *s, weft__http_request *r, const weft
 
 /* ---- what people decide ---- */
 
-/* The body, an object or nothing, and of whom it speaks. 0: refused; *root is to be freed in any case. */
-static int read_body(weft_server *s, weft__http_request *r, const weft__server_caller *who, weft__json **root,
-                     char tenant[64], weft__api_error *error)
+/* The body, an object or nothing, and of whom it speaks; more: the member that it may have beside, or NULL. 0: refused;
+ * *root is to be freed in any case. */
+static int read_body(weft_server *s, weft__http_request *r, const weft__server_caller *who, const char *more,
+                     weft__json **root, char tenant[64], weft__api_error *error)
 {
     size_t n;
     const char *body = weft__http_body(r, &n);
     *root = NULL;
     return is_teaching(s, error) && (!n || weft__api_body_parse(body, n, root, error)) &&
-           weft__server_learn_whose_body(s, who, *root, tenant, error);
+           weft__server_learn_whose(s, r, who, *root, more, tenant, error);
 }
 
 /* -1 where nothing is said of it. */
@@ -172,7 +172,7 @@ void weft__server_learned_roll_back(weft_server *s, weft__http_request *r, const
     weft_error err = {0};
     char tenant[64], name[WEFT__VERSION_NAME];
     int64_t to, now = 0;
-    if (read_body(s, r, who, &root, tenant, &error) && read_to(root, &to, &error) &&
+    if (read_body(s, r, who, "to", &root, tenant, &error) && read_to(root, &to, &error) &&
         weft__server_disk_enter(s, r, NULL, &error)) {
         const weft_status st = weft__teach_store_roll_back(s->teacher, tenant, to, &now, &err);
         weft__server_learn_fault(st, &err, st == WEFT_NOT_FOUND && to >= 0 ? "to" : NULL, &error);
@@ -193,7 +193,7 @@ void weft__server_learned_consolidate(weft_server *s, weft__http_request *r, con
     weft_error err = {0};
     char tenant[64];
     const int ok =
-        read_body(s, r, who, &root, tenant, &error) &&
+        read_body(s, r, who, NULL, &root, tenant, &error) &&
         weft__server_learn_fault(weft__teach_store_consolidate(s->teacher, tenant, &err), &err, NULL, &error);
     weft__json_free(&root);
     if (!ok) {
