@@ -386,23 +386,29 @@ class Learned(unittest.TestCase):
         s = self.serve()
         self.learn(s, "One")
         self.learn(s, "Two")
+        self.learn(s, "[reject kl]")
+        for to in (1, 2):
+            self.assertEqual(s.post("/v1/learn/rollback", {"to": to}, headers=as_("ada")).json["current"], to)
         before = self.show(s)
+        self.assertNotIn("other_model", json.dumps(before))
         self.stop(s)
         s = self.serve(WEFT_FAKE_BASE="f" * 32)
         self.assertEqual((self.used(s), self.show(s)["current"]), ("-", 0))
         self.ask(s, model="fake@2", status=404)
         self.assertEqual([m["id"] for m in s.get("/v1/models", headers=as_("ada")).json["data"]], ["fake"])
         new = self.learn(s, "Three")
-        self.assertEqual((new["version"], new["parent"]), (3, 0))
-        self.assertEqual([(v["version"], v.get("other_model")) for v in self.show(s)["versions"]], [(3, None), (2, True), (1, True)])
-        self.assertEqual(self.used(s), before["name"] + "@3")
+        self.assertEqual((new["version"], new["parent"]), (4, 0))
+        rows = [(v["version"], v["what"], v.get("other_model")) for v in self.show(s)["versions"]]
+        self.assertEqual(rows, [(4, "published", None)] + [(v["version"], v["what"], True) for v in before["versions"]])
+        self.is_as_told("get", "/v1/learn", s.get("/v1/learn", headers=as_("ada")))
+        self.assertEqual(self.used(s), before["name"] + "@4")
         self.assertEqual(s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada")).status, 404)
         self.assertEqual(s.post("/v1/learn/rollback", {}, headers=as_("ada")).json["current"], 0)
         self.stop(s)
         s = self.serve()
         self.assertEqual((self.used(s), self.show(s)["current"]), (before["name"] + "@2", 2))
-        self.ask(s, model="fake@3", status=404)
-        self.assertEqual(self.learn(s, "Four")["version"], 4)
+        self.ask(s, model="fake@4", status=404)
+        self.assertEqual(self.learn(s, "Four")["version"], 5)
         self.stop(s)
 
     def test_a_version_whose_file_is_gone_costs_no_answers(self):
@@ -596,19 +602,27 @@ class Learned(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, words):
                 Server(FAKE + options)
 
-    def test_answers_are_what_the_document_says(self):
+    def is_as_told(self, method, path, a):
+        """The answer is what docs/openapi.json says of its status."""
         with open(os.path.join(ROOT, "docs", "openapi.json")) as f:
             document = json.load(f)
+        told = document["paths"][path][method]["responses"]
+        self.assertIn(str(a.status), told, (path, a.body))
+        told = told[str(a.status)]["content"]["application/json"]["schema"]
+        self.assertEqual(mismatch(document["components"]["schemas"], told, a.json), "", (path, a.body))
+
+    def test_answers_are_what_the_document_says(self):
         s = self.serve()
         self.learn(s, "One")
         self.learn(s, "[reject kl]")
         for method, path, body in (("get", "/v1/learn", None), ("post", "/v1/learn/rollback", {}), ("post", "/v1/learn/rollback", {"to": 7}),
-                                   ("post", "/v1/learn/consolidate", {}), ("get", "/v1/learn", None), ("post", "/v1/learn/forget", {}),
-                                   ("get", "/v1/models", None)):
-            a = s.ask(method.upper(), path, body, headers=as_("ada"))
-            told = document["paths"][path][method]["responses"]
-            told = told.get(str(a.status), told["default"])["content"]["application/json"]["schema"]
-            self.assertEqual(mismatch(document["components"]["schemas"], told, a.json), "", (path, a.body))
+                                   ("post", "/v1/learn/rollback", {"too": 7}), ("post", "/v1/learn/consolidate", {}), ("get", "/v1/learn", None),
+                                   ("post", "/v1/learn/forget", {}), ("get", "/v1/models", None)):
+            self.is_as_told(method, path, s.ask(method.upper(), path, body, headers=as_("ada")))
+        self.learn(s, "One", "bob")
+        told = [s.post("/v1/learn/rollback", {"to": i % 2}, headers=as_("bob")) for i in range(61)]
+        self.assertEqual([a.status for a in told], [200] * 60 + [429])
+        self.is_as_told("post", "/v1/learn/rollback", told[-1])
         self.stop(s)
 
 
