@@ -120,8 +120,9 @@ int weft__server_learn_chat(weft__server_model *m, const weft__server_caller *wh
     weft__strbuf block = {0};
     int32_t n = 0;
     const size_t room = with->n_ctx < BLOCK_MOST ? (size_t)with->n_ctx : BLOCK_MOST;
+    const int is_base = weft__server_learned_is_base(m, params->model); /* to be held against what was learned */
     /* a store that fails costs corrections, not answers */
-    if (s->learn && weft__learn_notes(s->learn, tenant, room, &block, &n, NULL)) n = 0;
+    if (s->learn && !is_base && weft__learn_notes(s->learn, tenant, room, &block, &n, NULL)) n = 0;
     int n_memories = 0;
     if (!weft__server_memories_block(s, tenant, params, &block, &n_memories, error)) {
         weft__strbuf_free(&block);

@@ -486,6 +486,16 @@ class Learned(unittest.TestCase):
         self.assertEqual(self.show(s)["versions"], [])
         self.stop(s)
 
+    def test_the_base_alone_is_asked_without_corrections(self):
+        s = self.serve()
+        tokens = lambda **more: self.ask(s, "Who is it?", path=CHAT, **more)["usage"]["prompt_tokens"]
+        plain = tokens(model="fake")
+        self.learn(s, "Mira.")
+        self.assertEqual([tokens(model="fake@0", store=store) for store in (True, False)], [plain] * 2)
+        self.assertGreater(tokens(model="fake"), plain)
+        self.assertGreater(tokens(model="fake@1"), plain)
+        self.stop(s)
+
     def test_of_learning_anew_what_is_farther_from_the_base_does_not_stay(self):
         """By the KL of the current version, whichever that is, which the next process knows, too."""
         s = self.serve()
