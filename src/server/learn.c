@@ -21,9 +21,10 @@
 #include "server/router.h"
 
 enum {
-    BLOCK_MOST = 4096,     /* bytes of corrections in a prompt */
-    SOURCE_MOST = 1 << 20, /* of what was asked, to be kept as text */
-    RETRY_S = 60           /* when feedback was too much */
+    BLOCK_MOST = 4096,              /* bytes of corrections in a prompt */
+    SOURCE_MOST = 1 << 20,          /* of what was asked, to be kept as text */
+    TRIES = 2 * WEFT__MEMORY_FOUND, /* of a block that leaves room for the answer */
+    RETRY_S = 60                    /* when feedback was too much */
 };
 
 /* ---- prompts ---- */
@@ -123,12 +124,20 @@ int weft__server_learn_chat(weft__server_model *m, const weft__server_caller *wh
     const int is_base = weft__server_learned_is_base(m, params->model); /* to be held against what was learned */
     /* a store that fails costs corrections, not answers */
     if (s->learn && !is_base && weft__learn_notes(s->learn, tenant, room, &block, &n, NULL)) n = 0;
-    int n_memories = 0;
-    if (!weft__server_memories_block(s, tenant, params, &block, &n_memories, error)) {
-        weft__strbuf_free(&block);
-        return 0;
+    const size_t n_block = block.len;
+    size_t most = WEFT__SERVER_MEMORIES_ROOM;
+    int n_memories = 0, has = 0;
+    /* the best memories that leave room for the answer: each turn has fewer */
+    for (int i = 0; i < TRIES && !has; i++) {
+        block.len = n_block;
+        if (!weft__server_memories_block(s, tenant, params, most, &block, &n_memories, error)) {
+            weft__strbuf_free(&block);
+            return 0;
+        }
+        has = (n || n_memories) && !block.failed && make_with(with, params, &block, out);
+        if (!n_memories) break;
+        most = block.len - n_block - (n_block ? 2 : 0) - 1;
     }
-    const int has = (n || n_memories) && !block.failed && make_with(with, params, &block, out);
     weft__strbuf_free(&block);
     const int ok = has || weft__api_prompts_chat(with, params, out, error);
     out->n_notes = has ? n : 0;

@@ -36,8 +36,8 @@ static void put_member(weft__strbuf *out, const weft__json *root, const char *na
     weft__json_write_string(out, text, n);
 }
 
-/* Of {"reason":"kl","kl":0.03}; without the second it was not measured; with "by" and "why" of a consolidation, and with
- * the "base" that it was made over. */
+/* Of {"reason":"kl","kl":0.03}; without the second it was not measured; with "by" and "why" of a consolidation, and
+ * with the "base" that it was made over. */
 static void put_report(weft__strbuf *out, const char *report, const char *base)
 {
     weft__json *root = NULL;

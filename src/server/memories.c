@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "server/learn.h"
 
-enum { BLOCK_BYTES = 4096 /* of a prompt that are memories */, RETRY_S = 60 /* where too many are put */ };
+enum { RETRY_S = 60 /* where too many are put */ };
 
 /* ---- life ---- */
 
@@ -52,8 +52,8 @@ static int absent(weft__api_error *error, const char *field)
                                "this server keeps no memories; weft serve --learn DIR --memories does");
 }
 
-int weft__server_memories_block(weft_server *s, const char *tenant, const weft__api_params *params, weft__strbuf *out,
-                                int *n, weft__api_error *error)
+int weft__server_memories_block(weft_server *s, const char *tenant, const weft__api_params *params, size_t room,
+                                weft__strbuf *out, int *n, weft__api_error *error)
 {
     const char *text = NULL;
     size_t n_text = 0, at = 0;
@@ -66,7 +66,7 @@ int weft__server_memories_block(weft_server *s, const char *tenant, const weft__
     if (at < n_messages && before) weft__strbuf_puts(out, "\n\n");
     /* a store that fails costs memories, not answers */
     if (at == n_messages ||
-        weft__memory_block(s->memories, tenant, text, n_text, weft__clock_unix_ms(), BLOCK_BYTES, out, n, NULL) || !*n)
+        weft__memory_block(s->memories, tenant, text, n_text, weft__clock_unix_ms(), room, out, n, NULL) || !*n)
         *n = 0, out->len = before;
     return 1;
 }
