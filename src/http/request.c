@@ -230,6 +230,11 @@ const char *weft__http_query(const weft__http_request *r, const char *name)
     return NULL;
 }
 
+const char *weft__http_query_name(const weft__http_request *r, size_t i)
+{
+    return i < r->n_query ? r->query[i].name : NULL;
+}
+
 void weft__http_set_note(weft__http_request *r, void *note)
 {
     pthread_mutex_lock(&r->lock);

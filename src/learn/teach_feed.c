@@ -44,14 +44,19 @@ typedef struct store_rows {
     size_t n, room;
 } store_rows;
 
+int weft__teach_report_is_others(const weft__json *report, const char *base)
+{
+    const weft__json *over = weft__json_get(report, "base");
+    return base && over && !weft__json_is(over, base);
+}
+
 /* The KL, and was the row made with another model? */
 static int read_report(const char *report, const char *base, double *kl)
 {
     weft__json *root = NULL;
     if (report && *report && weft__json_parse(report, strlen(report), &root, NULL)) root = NULL;
     if (!weft__json_double(weft__json_get(root, "kl"), kl)) *kl = 0;
-    const weft__json *over = weft__json_get(root, "base");
-    const int is_others = base && over && !weft__json_is(over, base);
+    const int is_others = weft__teach_report_is_others(root, base);
     weft__json_free(&root);
     return is_others;
 }

@@ -10,6 +10,7 @@
 #ifndef WEFT_LEARN_TEACH_STORE_H
 #define WEFT_LEARN_TEACH_STORE_H
 
+#include "base/json.h"
 #include "learn/store.h"
 #include "learn/teach_loop.h"
 #include "weft/model.h"
@@ -73,6 +74,10 @@ void weft__teach_store_get_stats(weft__teach_store *t, weft__teach_loop_stats *o
 /* How many corrections, edits and preferences were left, as their answers are another model's (params->base), or have
  * tokens that the vocabulary has not. */
 int64_t weft__teach_store_n_others(weft__teach_store *t);
+
+/* Of a row's report (NULL: there is none): was the row made over other weights than those of this fingerprint? Who does
+ * not say over which was not. Any thread. */
+int weft__teach_report_is_others(const weft__json *report, const char *base);
 
 /* For who has no loop: a row into the store (base: the model's that it is about, or NULL); and the rows of a tenant's
  * lineage (NULL: of all its lineages) out of it, into versions. Fail as the store does, and as weft__versions_read. */

@@ -372,7 +372,20 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The best of them that fit, in the order of their numbers. */
+/* Do both say the same? One without a key says no more than one that has it. */
+static int says_same(const memory_item *a, const memory_item *b)
+{
+    return !strcmp(a->text, b->text) && (!*a->key || !*b->key || !strcmp(a->key, b->key));
+}
+
+static int is_said(const memory_tenant *t, const weft__search_hit *hits, size_t n, const memory_item *item)
+{
+    size_t i = 0;
+    while (i < n && !says_same(item_of(t, hits[i].id), item)) i++;
+    return i < n;
+}
+
+/* The best of them that fit, each once, in the order of their numbers. */
 static void put_block(const memory_tenant *t, weft__search_top *top, size_t room, weft__strbuf *out, int *n)
 {
     static const char begin[] =
@@ -381,11 +394,14 @@ static void put_block(const memory_tenant *t, weft__search_top *top, size_t room
                       end[] = "</memories>";
     weft__strbuf lines = {0};
     size_t fits = 0;
-    for (size_t used = sizeof begin + sizeof end + 16; fits < top->n; fits++) {
+    size_t used = sizeof begin + sizeof end + 16;
+    for (size_t i = 0; i < top->n; i++) {
+        const memory_item *item = item_of(t, top->hits[i].id);
         lines.len = 0;
-        put_item(item_of(t, top->hits[fits].id), &lines);
-        if (used + lines.len > room) break;
+        put_item(item, &lines);
+        if (used + lines.len > room || is_said(t, top->hits, fits, item)) continue;
         used += lines.len;
+        top->hits[fits++] = top->hits[i];
     }
     qsort(top->hits, fits, sizeof *top->hits, by_number);
     lines.len = 0;

@@ -21,9 +21,10 @@
 #include "server/router.h"
 
 enum {
-    BLOCK_MOST = 4096,     /* bytes of corrections in a prompt */
-    SOURCE_MOST = 1 << 20, /* of what was asked, to be kept as text */
-    RETRY_S = 60           /* when feedback was too much */
+    BLOCK_MOST = 4096,              /* bytes of corrections in a prompt */
+    SOURCE_MOST = 1 << 20,          /* of what was asked, to be kept as text */
+    TRIES = 2 * WEFT__MEMORY_FOUND, /* of a block that leaves room for the answer */
+    RETRY_S = 60                    /* when feedback was too much */
 };
 
 /* ---- prompts ---- */
@@ -120,14 +121,23 @@ int weft__server_learn_chat(weft__server_model *m, const weft__server_caller *wh
     weft__strbuf block = {0};
     int32_t n = 0;
     const size_t room = with->n_ctx < BLOCK_MOST ? (size_t)with->n_ctx : BLOCK_MOST;
+    const int is_base = weft__server_learned_is_base(m, params->model); /* to be held against what was learned */
     /* a store that fails costs corrections, not answers */
-    if (s->learn && weft__learn_notes(s->learn, tenant, room, &block, &n, NULL)) n = 0;
-    int n_memories = 0;
-    if (!weft__server_memories_block(s, tenant, params, &block, &n_memories, error)) {
-        weft__strbuf_free(&block);
-        return 0;
+    if (s->learn && !is_base && weft__learn_notes(s->learn, tenant, room, &block, &n, NULL)) n = 0;
+    const size_t n_block = block.len;
+    size_t most = WEFT__SERVER_MEMORIES_ROOM;
+    int n_memories = 0, has = 0;
+    /* the best memories that leave room for the answer: each turn has fewer */
+    for (int i = 0; i < TRIES && !has; i++) {
+        block.len = n_block;
+        if (!weft__server_memories_block(s, tenant, params, most, &block, &n_memories, error)) {
+            weft__strbuf_free(&block);
+            return 0;
+        }
+        has = (n || n_memories) && !block.failed && make_with(with, params, &block, out);
+        if (!n_memories) break;
+        most = block.len - n_block - (n_block ? 2 : 0) - 1;
     }
-    const int has = (n || n_memories) && !block.failed && make_with(with, params, &block, out);
     weft__strbuf_free(&block);
     const int ok = has || weft__api_prompts_chat(with, params, out, error);
     out->n_notes = has ? n : 0;
@@ -258,18 +268,6 @@ static int is_learning(const weft_server *s, weft__api_error *error)
                                            "this server keeps nothing to learn from; weft serve --learn DIR does");
 }
 
-/* Whose answers the caller may mean. */
-static int tenant_for(const weft_server *s, const weft__server_caller *who, const char *user, char tenant[64],
-                      weft__api_error *error)
-{
-    weft_error err = {0};
-    snprintf(tenant, 64, "%s", who->tenant);
-    if (s->wants_keys || !user) return 1;
-    weft_status st = weft__server_tenant_of_user(user, tenant, &err);
-    if (st) weft__api_error_of(error, st, err.message);
-    return !st;
-}
-
 int weft__server_learn_fault(weft_status st, const weft_error *err, const char *field, weft__api_error *error)
 {
     const int status = st == WEFT_NOT_FOUND                       ? 404
@@ -281,37 +279,6 @@ int weft__server_learn_fault(weft_status st, const weft_error *err, const char *
     weft__api_error_set(error, status, field && *field ? field : NULL, "%s", err->message);
     if (status == 429) error->retry_s = RETRY_S;
     return 0;
-}
-
-/* A member that is a text, or NULL where there is none. 0: it is something else. */
-static int read_name(const weft__json *root, const char *name, const char **out, weft__api_error *error)
-{
-    const weft__json *v = weft__json_get(root, name);
-    size_t n;
-    *out = NULL;
-    return !v || weft__json_kind_of(v) == WEFT__JSON_NULL || (weft__json_string(v, out, &n) && strlen(*out) == n) ||
-           weft__api_error_set(error, 400, name, "'%s' must be a string", name);
-}
-
-int weft__server_learn_whose_body(const weft_server *s, const weft__server_caller *who, const weft__json *root,
-                                  char tenant[64], weft__api_error *error)
-{
-    const char *user, *named;
-    if (root && weft__json_kind_of(root) != WEFT__JSON_OBJECT)
-        return weft__api_error_set(error, 400, NULL, "the body must be an object");
-    return read_name(root, "user", &user, error) && read_name(root, "tenant", &named, error) &&
-           weft__server_learn_whose(s, who, user, named, tenant, error);
-}
-
-int weft__server_learn_whose(const weft_server *s, const weft__server_caller *who, const char *user, const char *named,
-                             char tenant[64], weft__api_error *error)
-{
-    if (!named) return tenant_for(s, who, user && *user ? user : NULL, tenant, error);
-    if (!who->is_admin)
-        return weft__api_error_set(error, 403, "tenant", "only an admin means others; leave 'tenant' out");
-    if (strlen(named) >= 64) return weft__api_error_set(error, 404, "tenant", "nothing is kept of that tenant");
-    snprintf(tenant, 64, "%s", named);
-    return 1;
 }
 
 /* What the router and memories make of it: an answer that had to be corrected was worth nothing. */
@@ -333,8 +300,11 @@ static int take_feedback(weft_server *s, weft__http_request *r, const weft__serv
     weft__learn_told told;
     const char *body = weft__http_body(r, &n);
     if (!is_learning(s, error)) return 0;
-    int ok = weft__server_learn_fault(weft__learn_feedback_read(body, n, &said, field, &err), &err, field, error);
-    if (ok) ok = tenant_for(s, who, said.user, tenant, error) && weft__server_disk_enter(s, r, NULL, error);
+    int ok = weft__server_learn_arguments(r, "user", NULL, error);
+    if (ok) ok = weft__server_learn_fault(weft__learn_feedback_read(body, n, &said, field, &err), &err, field, error);
+    if (ok) ok = weft__server_learn_one_name(r, "user", &said.user, error);
+    if (ok)
+        ok = weft__server_learn_tenant(s, who, said.user, tenant, error) && weft__server_disk_enter(s, r, NULL, error);
     if (ok) {
         said.feedback.tenant = tenant;
         said.feedback.time_ms = weft__clock_unix_ms();
@@ -376,10 +346,10 @@ static int take_forget(weft_server *s, weft__http_request *r, const weft__server
     const char *body = weft__http_body(r, &n);
     if (!is_learning(s, error)) return 0;
     if (n && !weft__server_learn_fault(weft__json_parse(body, n, &root, &err), &err, NULL, error)) return 0;
-    int ok = weft__server_learn_whose_body(s, who, root, tenant, error);
+    const int is_read = weft__server_learn_whose(s, r, who, root, NULL, tenant, error);
     weft__json_free(&root);
-    if (!ok || !weft__server_disk_enter(s, r, NULL, error)) return 0;
-    ok = weft__server_learn_fault(weft__server_learned_forget(s, tenant, &had, &err), &err, NULL, error);
+    if (!is_read || !weft__server_disk_enter(s, r, NULL, error)) return 0;
+    const int ok = weft__server_learn_fault(weft__server_learned_forget(s, tenant, &had, &err), &err, NULL, error);
     weft__server_disk_leave(s, r);
     weft__server_memories_forget(s, tenant);
     weft__server_router_forget(s, tenant);

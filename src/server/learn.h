@@ -28,14 +28,23 @@ void weft__server_learn_token(weft__server_choice *c, const weft_event *e);
  * end of it. */
 void weft__server_learn_answer(weft__server_choice *c);
 
-/* Whom a request about what is kept means: its caller, without keys whom `user` names, or for an admin `named`; either
- * may be NULL. 0 with the error filled. */
-int weft__server_learn_whose(const weft_server *s, const weft__server_caller *who, const char *user, const char *named,
-                             char tenant[64], weft__api_error *error);
-/* The same of a body, {"user"} or {"tenant"}; root may be NULL. Whom it means is never guessed: what is no string is
- * 400. */
-int weft__server_learn_whose_body(const weft_server *s, const weft__server_caller *who, const weft__json *root,
-                                  char tenant[64], weft__api_error *error);
+/* ---- learn_whose.c: whom a request about what is kept means, and whether it means what it says ---- */
+
+/* Its caller, without keys whom `user` names, or for an admin `tenant`: by the body (root, an object; NULL: there is
+ * none) or by the query, which may not differ. Whom it means is never guessed: what is no string, a member beside these
+ * and `more` (NULL: none) and any other argument are 400 by name. 0 with the error filled. */
+int weft__server_learn_whose(const weft_server *s, const weft__http_request *r, const weft__server_caller *who,
+                             const weft__json *root, const char *more, char tenant[64], weft__api_error *error);
+/* Are these all the arguments of its query, each once? second may be NULL. */
+int weft__server_learn_arguments(const weft__http_request *r, const char *first, const char *second,
+                                 weft__api_error *error);
+/* What the body says (*said, may be NULL) or else the query's argument of that name; 0: they say two things. */
+int weft__server_learn_one_name(const weft__http_request *r, const char *name, const char **said,
+                                weft__api_error *error);
+/* Of its caller or, without keys, of whom it names (NULL: nobody). */
+int weft__server_learn_tenant(const weft_server *s, const weft__server_caller *who, const char *user, char tenant[64],
+                              weft__api_error *error);
+
 /* What the store says, as an answer: 1 where it is fine. field may be NULL. */
 int weft__server_learn_fault(weft_status st, const weft_error *err, const char *field, weft__api_error *error);
 

@@ -145,6 +145,12 @@ int weft__server_learned_named(const weft__server_model *m, const char *tenant, 
     return weft__teach_store_may(t, tenant, out) > 0;
 }
 
+int weft__server_learned_is_base(const weft__server_model *m, const char *model)
+{
+    int64_t version;
+    return teacher_of(m) && model && read_version(m, model, &version) && !version;
+}
+
 weft__server_model *weft__server_learned_model(weft_server *s, const char *name)
 {
     int64_t version;

@@ -22,7 +22,7 @@ static int is_teaching(const weft_server *s, weft__api_error *error)
 
 /* The newest, each as it is told: of those that were read the last VERSIONS_SHOWN. */
 typedef struct learned_history {
-    weft__teach_store *teacher;
+    const char *base; /* the fingerprint of the weights that are served */
     weft__strbuf row[VERSIONS_SHOWN];
     size_t n;
 } learned_history;
@@ -36,8 +36,9 @@ static void put_member(weft__strbuf *out, const weft__json *root, const char *na
     weft__json_write_string(out, text, n);
 }
 
-/* Of {"reason":"kl","kl":0.03}; without the second it was not measured; with "by" and "why" of a consolidation. */
-static void put_report(weft__strbuf *out, const char *report)
+/* Of {"reason":"kl","kl":0.03}; without the second it was not measured; with "by" and "why" of a consolidation, and
+ * with the "base" that it was made over. */
+static void put_report(weft__strbuf *out, const char *report, const char *base)
 {
     weft__json *root = NULL;
     double kl;
@@ -49,15 +50,8 @@ static void put_report(weft__strbuf *out, const char *report)
     }
     put_member(out, root, "by", 0);
     put_member(out, root, "why", 0);
+    if (weft__teach_report_is_others(root, base)) weft__strbuf_puts(out, ",\"other_model\":true");
     weft__json_free(&root);
-}
-
-/* Was it published over other weights than those that are served? */
-static int is_of_others(const learned_history *h, const weft__learn_version *v, weft__version_what what)
-{
-    char full[WEFT__VERSION_FULL_NAME];
-    weft__version_write_name(v->adapter, v->version, full);
-    return what == WEFT__VERSION_PUBLISHED && weft__teach_store_may(h->teacher, v->tenant, full) < 1;
 }
 
 static int add_version(void *arg, const weft__learn_version *v)
@@ -74,8 +68,7 @@ static int add_version(void *arg, const weft__learn_version *v)
                         what == WEFT__VERSION_ROLLED_BACK ? "rolled_back" : weft__version_what_name(what),
                         *v->parent ? v->parent : "0");
     weft__json_write_string(out, v->content, strlen(v->content));
-    put_report(out, v->report);
-    if (is_of_others(h, v, what)) weft__strbuf_puts(out, ",\"other_model\":true");
+    put_report(out, v->report, h->base);
     weft__strbuf_printf(out, ",\"first_event\":%" PRId64 ",\"last_event\":%" PRId64 ",\"time_ms\":%" PRId64 "}",
                         v->first_event, v->last_event, v->time_ms);
     return out->failed;
@@ -85,7 +78,7 @@ static weft_status put_history(weft_server *s, const char *tenant, weft__strbuf 
 {
     learned_history *h = weft__alloc_zero(1, sizeof *h);
     if (!h) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the history");
-    h->teacher = s->teacher;
+    h->base = s->models.first->fingerprint;
     weft_status st = weft__learn_versions(s->learn, tenant, NULL, add_version, h, err);
     const size_t n = h->n < VERSIONS_SHOWN ? h->n : VERSIONS_SHOWN;
     for (size_t i = 0; i < n; i++) {
@@ -132,8 +125,7 @@ void weft__server_learned_show(weft_server *s, weft__http_request *r, const weft
     weft__strbuf out = {0};
     weft__api_error error = {0};
     char tenant[64];
-    if (is_teaching(s, &error) &&
-        weft__server_learn_whose(s, who, weft__http_query(r, "user"), weft__http_query(r, "tenant"), tenant, &error) &&
+    if (is_teaching(s, &error) && weft__server_learn_whose(s, r, who, NULL, NULL, tenant, &error) &&
         weft__server_disk_enter(s, r, NULL, &error)) {
         put_learning(s, tenant, &out, &error);
         weft__server_disk_leave(s, r);
@@ -143,15 +135,16 @@ void weft__server_learned_show(weft_server *s, weft__http_request *r, const weft
 
 /* ---- what people decide ---- */
 
-/* The body, an object or nothing, and of whom it speaks. 0: refused; *root is to be freed in any case. */
-static int read_body(weft_server *s, weft__http_request *r, const weft__server_caller *who, weft__json **root,
-                     char tenant[64], weft__api_error *error)
+/* The body, an object or nothing, and of whom it speaks; more: the member that it may have beside, or NULL. 0: refused;
+ * *root is to be freed in any case. */
+static int read_body(weft_server *s, weft__http_request *r, const weft__server_caller *who, const char *more,
+                     weft__json **root, char tenant[64], weft__api_error *error)
 {
     size_t n;
     const char *body = weft__http_body(r, &n);
     *root = NULL;
     return is_teaching(s, error) && (!n || weft__api_body_parse(body, n, root, error)) &&
-           weft__server_learn_whose_body(s, who, *root, tenant, error);
+           weft__server_learn_whose(s, r, who, *root, more, tenant, error);
 }
 
 /* -1 where nothing is said of it. */
@@ -172,7 +165,7 @@ void weft__server_learned_roll_back(weft_server *s, weft__http_request *r, const
     weft_error err = {0};
     char tenant[64], name[WEFT__VERSION_NAME];
     int64_t to, now = 0;
-    if (read_body(s, r, who, &root, tenant, &error) && read_to(root, &to, &error) &&
+    if (read_body(s, r, who, "to", &root, tenant, &error) && read_to(root, &to, &error) &&
         weft__server_disk_enter(s, r, NULL, &error)) {
         const weft_status st = weft__teach_store_roll_back(s->teacher, tenant, to, &now, &err);
         weft__server_learn_fault(st, &err, st == WEFT_NOT_FOUND && to >= 0 ? "to" : NULL, &error);
@@ -193,7 +186,7 @@ void weft__server_learned_consolidate(weft_server *s, weft__http_request *r, con
     weft_error err = {0};
     char tenant[64];
     const int ok =
-        read_body(s, r, who, &root, tenant, &error) &&
+        read_body(s, r, who, NULL, &root, tenant, &error) &&
         weft__server_learn_fault(weft__teach_store_consolidate(s->teacher, tenant, &err), &err, NULL, &error);
     weft__json_free(&root);
     if (!ok) {

@@ -8,8 +8,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/learn.h"
 
-enum { BLOCK_BYTES = 4096 /* of a prompt that are memories */, RETRY_S = 60 /* where too many are put */ };
+enum { RETRY_S = 60 /* where too many are put */ };
 
 /* ---- life ---- */
 
@@ -51,8 +52,8 @@ static int absent(weft__api_error *error, const char *field)
                                "this server keeps no memories; weft serve --learn DIR --memories does");
 }
 
-int weft__server_memories_block(weft_server *s, const char *tenant, const weft__api_params *params, weft__strbuf *out,
-                                int *n, weft__api_error *error)
+int weft__server_memories_block(weft_server *s, const char *tenant, const weft__api_params *params, size_t room,
+                                weft__strbuf *out, int *n, weft__api_error *error)
 {
     const char *text = NULL;
     size_t n_text = 0, at = 0;
@@ -65,7 +66,7 @@ int weft__server_memories_block(weft_server *s, const char *tenant, const weft__
     if (at < n_messages && before) weft__strbuf_puts(out, "\n\n");
     /* a store that fails costs memories, not answers */
     if (at == n_messages ||
-        weft__memory_block(s->memories, tenant, text, n_text, weft__clock_unix_ms(), BLOCK_BYTES, out, n, NULL) || !*n)
+        weft__memory_block(s->memories, tenant, text, n_text, weft__clock_unix_ms(), room, out, n, NULL) || !*n)
         *n = 0, out->len = before;
     return 1;
 }
@@ -111,14 +112,9 @@ static int set_of_status(weft__api_error *error, weft_status st, const char *mes
 static int tenant_of_memories(const weft_server *s, const weft__http_request *r, const weft__server_caller *who,
                               char tenant[64], weft__api_error *error)
 {
-    const char *user = weft__http_query(r, "user");
-    weft_error err = {0};
-    snprintf(tenant, 64, "%s", who->tenant);
     if (!s->memories) return absent(error, NULL);
-    if (s->wants_keys || !user || !*user) return 1;
-    const weft_status st = weft__server_tenant_of_user(user, tenant, &err);
-    if (st) weft__api_error_of(error, st, err.message);
-    return !st;
+    return weft__server_learn_arguments(r, "user", NULL, error) &&
+           weft__server_learn_tenant(s, who, weft__http_query(r, "user"), tenant, error);
 }
 
 static int list(weft_server *s, const char *tenant, weft__strbuf *out, weft__api_error *error)

@@ -17,9 +17,11 @@ void weft__server_memories_learn(weft_server *s, const char *tenant, int64_t eve
 void weft__server_memories_forget(weft_server *s, const char *tenant);
 
 /* Appends the block for a chat that asks for memories: what is known of the first that its user says, so that the block
- * stays as it is while the conversation goes on. *n: how many. 0 with the error filled: there are none here. */
-int weft__server_memories_block(weft_server *s, const char *tenant, const weft__api_params *params, weft__strbuf *out,
-                                int *n, weft__api_error *error);
+ * stays as it is while the conversation goes on; of at most room bytes. *n: how many. 0 with the
+ * error filled: there are none here. */
+enum { WEFT__SERVER_MEMORIES_ROOM = 4096 };
+int weft__server_memories_block(weft_server *s, const char *tenant, const weft__api_params *params, size_t room,
+                                weft__strbuf *out, int *n, weft__api_error *error);
 
 /* /v1/memories: lists those of the caller's tenant, adds one or, with its id, corrects it; DELETE /v1/memories/ID. */
 void weft__server_memories_endpoint(weft_server *s, weft__http_request *r, const weft__server_caller *who);

@@ -3,6 +3,7 @@
 is called and who may use it, that requests keep theirs, going back, forgetting, and what another process knows of it.
 
 usage: test_learned.py build/fake_server"""
+import hashlib
 import json
 import os
 import random
@@ -385,23 +386,29 @@ class Learned(unittest.TestCase):
         s = self.serve()
         self.learn(s, "One")
         self.learn(s, "Two")
+        self.learn(s, "[reject kl]")
+        for to in (1, 2):
+            self.assertEqual(s.post("/v1/learn/rollback", {"to": to}, headers=as_("ada")).json["current"], to)
         before = self.show(s)
+        self.assertNotIn("other_model", json.dumps(before))
         self.stop(s)
         s = self.serve(WEFT_FAKE_BASE="f" * 32)
         self.assertEqual((self.used(s), self.show(s)["current"]), ("-", 0))
         self.ask(s, model="fake@2", status=404)
         self.assertEqual([m["id"] for m in s.get("/v1/models", headers=as_("ada")).json["data"]], ["fake"])
         new = self.learn(s, "Three")
-        self.assertEqual((new["version"], new["parent"]), (3, 0))
-        self.assertEqual([(v["version"], v.get("other_model")) for v in self.show(s)["versions"]], [(3, None), (2, True), (1, True)])
-        self.assertEqual(self.used(s), before["name"] + "@3")
+        self.assertEqual((new["version"], new["parent"]), (4, 0))
+        rows = [(v["version"], v["what"], v.get("other_model")) for v in self.show(s)["versions"]]
+        self.assertEqual(rows, [(4, "published", None)] + [(v["version"], v["what"], True) for v in before["versions"]])
+        self.is_as_told("get", "/v1/learn", s.get("/v1/learn", headers=as_("ada")))
+        self.assertEqual(self.used(s), before["name"] + "@4")
         self.assertEqual(s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada")).status, 404)
         self.assertEqual(s.post("/v1/learn/rollback", {}, headers=as_("ada")).json["current"], 0)
         self.stop(s)
         s = self.serve()
         self.assertEqual((self.used(s), self.show(s)["current"]), (before["name"] + "@2", 2))
-        self.ask(s, model="fake@3", status=404)
-        self.assertEqual(self.learn(s, "Four")["version"], 4)
+        self.ask(s, model="fake@4", status=404)
+        self.assertEqual(self.learn(s, "Four")["version"], 5)
         self.stop(s)
 
     def test_a_version_whose_file_is_gone_costs_no_answers(self):
@@ -426,6 +433,67 @@ class Learned(unittest.TestCase):
             for body, headers in (([], as_("ada")), ({"user": 5}, as_("ada")), ({"tenant": ["x"]}, ADMIN), ({"tenant": False}, ADMIN)):
                 self.assertEqual(s.post("/v1/learn/" + call, body, headers=headers).status, 400, (call, body))
         self.assertEqual(self.show(s)["counts"]["versions"], 1)
+        self.stop(s)
+
+    def test_an_unknown_word_is_refused_and_changes_nothing(self):
+        """Of every call about what is kept: a member or an argument that is not known, one that is given twice, or two that differ, are 400 by
+        name; an argument that is known means what the member means."""
+        s = self.serve("--memories", "1", keys=False)
+        for who in ({}, {"user": "ann"}):
+            self.learn(s, "One", None, **(who or {"user": "bob"}))
+            a = s.post(TEXT, {"prompt": "Who is it?", **who})
+            told = {"request_id": a.json["id"], "thumb": "up"}
+            s.post("/v1/memories" + ("?user=ann" if who else ""), {"kind": "semantic", "text": "kept"})
+        memory = {"kind": "semantic", "text": "more"}
+        all_of = lambda: [s.get(path + who).json for path in ("/v1/learn", "/v1/memories") for who in ("", "?user=ann", "?user=bob")]
+        before = all_of()
+        calls = {"/v1/learn/forget": {}, "/v1/learn/rollback": {"to": 0}, "/v1/learn/consolidate": {}, "/v1/feedback": told, "/v1/memories": memory}
+        for path, body in calls.items():
+            for bad in ({"tennant": "x"}, {"too": 0}, {"usr": "ann"}, {"teacher": "x"}):
+                a = s.post(path, {**body, **bad})
+                self.assertEqual((a.status, a.json["error"]["param"]), (400, *bad), (path, bad, a.body))
+            for bad, name in (("usr=ann", "usr"), ("to=0", "to"), ("x", "x"), ("user=ann&user=bob", "user"), ("user=ann&usr=ann", "usr")):
+                a = s.post(f"{path}?{bad}", body)
+                self.assertEqual((a.status, a.json["error"]["param"]), (400, name), (path, bad, a.body))
+            if path != "/v1/memories":
+                a = s.post(path + "?user=bob", {**body, "user": "ann"})
+                self.assertEqual((a.status, a.json["error"]["param"]), (400, "user"), (path, a.body))
+        for path in ("/v1/learn", "/v1/memories"):
+            self.assertEqual(s.get(path + "?usr=ann").status, 400)
+        self.assertEqual(s.ask("DELETE", f"/v1/memories/{before[3]['data'][0]['id']}?usr=ann").status, 400)
+        said = s.post("/v1/learn/forget", {"tennant": "x"}).json["error"]["message"]
+        self.assertIn("did you mean 'tenant'?", said)
+        self.assertIn("did you mean 'to'?", s.post("/v1/learn/rollback", {"too": 0}).json["error"]["message"])
+        self.assertEqual(all_of(), before)
+        # the query's is the body's
+        self.assertEqual(s.post("/v1/feedback?user=ann", told).status, 200)
+        self.assertEqual(s.post("/v1/learn/rollback?user=ann", {"to": 0, "user": "ann"}).json["current"], 0)
+        self.assertEqual(s.post("/v1/learn/forget?user=ann", {}).json["versions"], 2)
+        self.assertEqual((s.get("/v1/memories?user=ann").json["data"], s.get("/v1/learn?user=ann").json["counts"]["answers"]), ([], 0))
+        for path in ("/v1/learn", "/v1/memories"):
+            i = 0 if path == "/v1/learn" else 3
+            self.assertEqual([s.get(path + who).json for who in ("", "?user=bob")], [before[i], before[i + 2]])
+        self.stop(s)
+
+    def test_an_admin_names_another_by_the_query(self):
+        s = self.serve()
+        self.learn(s, "One")
+        tenant = "key-" + hashlib.sha256(KEYS["ada"].encode()).hexdigest()[:12]
+        self.assertEqual(s.post("/v1/learn/rollback?tenant=" + tenant, {"to": 0}, headers=as_("bob")).status, 403)
+        self.assertEqual(s.post("/v1/learn/rollback?tenant=" + tenant, {"tenant": "key-x"}, headers=ADMIN).status, 400)
+        self.assertEqual(s.post("/v1/learn/rollback?tenant=" + tenant, {"to": 0}, headers=ADMIN).json["current"], 0)
+        self.assertEqual(s.post("/v1/learn/forget?tenant=" + tenant, None, headers=ADMIN).json["versions"], 2)
+        self.assertEqual(self.show(s)["versions"], [])
+        self.stop(s)
+
+    def test_the_base_alone_is_asked_without_corrections(self):
+        s = self.serve()
+        tokens = lambda **more: self.ask(s, "Who is it?", path=CHAT, **more)["usage"]["prompt_tokens"]
+        plain = tokens(model="fake")
+        self.learn(s, "Mira.")
+        self.assertEqual([tokens(model="fake@0", store=store) for store in (True, False)], [plain] * 2)
+        self.assertGreater(tokens(model="fake"), plain)
+        self.assertGreater(tokens(model="fake@1"), plain)
         self.stop(s)
 
     def test_of_learning_anew_what_is_farther_from_the_base_does_not_stay(self):
@@ -544,19 +612,27 @@ class Learned(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, words):
                 Server(FAKE + options)
 
-    def test_answers_are_what_the_document_says(self):
+    def is_as_told(self, method, path, a):
+        """The answer is what docs/openapi.json says of its status."""
         with open(os.path.join(ROOT, "docs", "openapi.json")) as f:
             document = json.load(f)
+        told = document["paths"][path][method]["responses"]
+        self.assertIn(str(a.status), told, (path, a.body))
+        told = told[str(a.status)]["content"]["application/json"]["schema"]
+        self.assertEqual(mismatch(document["components"]["schemas"], told, a.json), "", (path, a.body))
+
+    def test_answers_are_what_the_document_says(self):
         s = self.serve()
         self.learn(s, "One")
         self.learn(s, "[reject kl]")
         for method, path, body in (("get", "/v1/learn", None), ("post", "/v1/learn/rollback", {}), ("post", "/v1/learn/rollback", {"to": 7}),
-                                   ("post", "/v1/learn/consolidate", {}), ("get", "/v1/learn", None), ("post", "/v1/learn/forget", {}),
-                                   ("get", "/v1/models", None)):
-            a = s.ask(method.upper(), path, body, headers=as_("ada"))
-            told = document["paths"][path][method]["responses"]
-            told = told.get(str(a.status), told["default"])["content"]["application/json"]["schema"]
-            self.assertEqual(mismatch(document["components"]["schemas"], told, a.json), "", (path, a.body))
+                                   ("post", "/v1/learn/rollback", {"too": 7}), ("post", "/v1/learn/consolidate", {}), ("get", "/v1/learn", None),
+                                   ("post", "/v1/learn/forget", {}), ("get", "/v1/models", None)):
+            self.is_as_told(method, path, s.ask(method.upper(), path, body, headers=as_("ada")))
+        self.learn(s, "One", "bob")
+        told = [s.post("/v1/learn/rollback", {"to": i % 2}, headers=as_("bob")) for i in range(61)]
+        self.assertEqual([a.status for a in told], [200] * 60 + [429])
+        self.is_as_told("post", "/v1/learn/rollback", told[-1])
         self.stop(s)
 
 

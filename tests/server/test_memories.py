@@ -169,6 +169,23 @@ class Memories(Learned):
         self.assertEqual(server.ask("GET", "/v1/memories/1", headers=as_("ada")).status, 405)
         self.end(server)
 
+    def test_those_that_fit_are_taken_and_each_once(self):
+        server = self.serve("--memories", "1")
+        tokens = lambda **more: self.ok(server.post(CHAT, {"messages": user("owls"), **more}, headers=as_("ada")))["usage"]["prompt_tokens"]
+        plain = tokens()
+        self.put(server, kind="semantic", text="owls are wise")
+        one = tokens(memory=True)
+        self.assertGreater(one, plain)
+        self.put(server, kind="episodic", text="owls are wise")
+        self.assertEqual(tokens(memory=True), one)
+        self.put(server, kind="semantic", text="owls are grey")
+        two = tokens(memory=True)
+        self.assertGreater(two, one)
+        n_ctx = server.get("/props", headers=as_("ada")).json["default_generation_settings"]["n_ctx"]
+        self.assertEqual(tokens(memory=True, max_tokens=n_ctx - one), one)
+        self.assertEqual(tokens(memory=True, max_tokens=n_ctx - one + 1), plain)
+        self.end(server)
+
     def test_have_a_rate(self):
         server = self.serve("--memories", "1", "--feedback-per-hour", "3")
         first = self.put(server, kind="semantic", key="mill", text="Mira has it.")
