@@ -145,6 +145,12 @@ int weft__server_learned_named(const weft__server_model *m, const char *tenant, 
     return weft__teach_store_may(t, tenant, out) > 0;
 }
 
+int weft__server_learned_is_lineage(const weft__server_model *m, const char *tenant, const char *name)
+{
+    char own[WEFT__VERSION_NAME];
+    return teacher_of(m) && weft__teach_store_name(teacher_of(m), tenant, own) && !strcmp(own, name);
+}
+
 int weft__server_learned_is_base(const weft__server_model *m, const char *model)
 {
     int64_t version;

@@ -23,6 +23,8 @@ int weft__server_learned_may(const weft__server_model *m, const char *tenant, co
  * ("MODEL@0"); 0: there is no such version for it; -1: the name says nothing of versions. */
 int weft__server_learned_named(const weft__server_model *m, const char *tenant, const char *model,
                                char out[WEFT__API_ADAPTER_NAME]);
+/* Is it what a tenant's versions are called, "learned-3"? The name alone stands for the current one. */
+int weft__server_learned_is_lineage(const weft__server_model *m, const char *tenant, const char *name);
 /* Is it the base alone, "MODEL@0"? */
 int weft__server_learned_is_base(const weft__server_model *m, const char *model);
 /* 1: a request of the tenant's that names no adapter is answered by this version; 0: by the base. */

@@ -55,6 +55,7 @@ static int is_served(const weft__server_model *m, const weft__server_caller *who
     if (is_version >= 0) return is_version;
     adapter[0] = 0;
     weft__server_adapter_of_model(m, who, model, adapter);
+    if (!*adapter && weft__server_learned_is_lineage(m, tenant, model)) return 1;
     for (char **a = m->aliases.items; a && *a && !*adapter; a++)
         if (!strcmp(*a, "*")) return 1;
     return *adapter != 0;

@@ -113,6 +113,8 @@ class Learned(unittest.TestCase):
                 a = self.ask(s, path=path, model=model)
                 self.assertEqual(a["model"], model)
                 self.assertIn(f"{name}@{version}=", json.dumps(a))
+            self.assertIn(name + "@2=", json.dumps(self.ask(s, path=path, model=name)))  # the name alone: the current one
+            self.ask(s, who="bob", path=path, model=name, status=404)
             a = self.ask(s, path=path, model="fake@0")
             self.assertEqual(a["model"], "fake@0")
             self.assertNotIn("@1", json.dumps(a))
@@ -120,7 +122,7 @@ class Learned(unittest.TestCase):
         self.assertEqual({c["model"] for c in chunks if c != "[DONE]"}, {"fake@2"})
         told = s.post("/v1/feedback", {"request_id": chunks[0]["id"], "thumb": "up"}, headers=as_("ada")).json
         self.assertEqual((told["adapter"], told["version"]), (name + "@2", 2))
-        for model in ("fake@3", name + "@3", name + "@01", "fake@", "fake@x", "nope@1", "learned-99@1", "fake@1@1", name):
+        for model in ("fake@3", name + "@3", name + "@01", "fake@", "fake@x", "nope@1", "learned-99@1", "fake@1@1"):
             self.assertEqual(self.ask(s, model=model, status=404)["error"]["code"], "model_not_found", model)
         models = {m["id"]: m for m in s.get("/v1/models", headers=as_("ada")).json["data"]}
         self.assertEqual(sorted(models), ["fake", "fake@2"])
