@@ -226,11 +226,13 @@ INLINE void values_tile(int nq, int nv, int form, int part, const float *p, cons
     }
 }
 
-/* All elements of the run's values. */
+/* All elements of the run's values. As many vectors at a time as the sums leave room for, so that a weight is taken
+ * for more of them. */
 INLINE void values_run(int nq, int form, const weft__attn *a, const float *p, const struct run *r, float *acc,
                        int64_t acc_stride)
 {
-    const int step = nq <= 2 ? 4 : TILE_VECTORS, size = form_bytes(form), dim = a->head_dim_v;
+    const int step = nq * 4 <= TILE_QUERIES * TILE_VECTORS ? 4 : TILE_VECTORS, size = form_bytes(form);
+    const int dim = a->head_dim_v;
     const int64_t stride = (int64_t)dim * size;
     const struct values v = {r->at + r->slot * stride, stride, r->ahead, r->to - r->from};
     int e = 0;
