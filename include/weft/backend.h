@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Major in the upper 16 bits: must match. Minor in the lower 16: functions or flags were added. */
-#define WEFT_ABI_VERSION 0x00020002u
+#define WEFT_ABI_VERSION 0x00020003u
 
 typedef struct weft_backend weft_backend; /* the provider's own */
 typedef struct weft_program weft_program; /* the provider's own; constant */
@@ -119,7 +119,8 @@ typedef struct weft_step {
 enum weft_backend_feature {
     WEFT_FEATURE_PROFILE = 1u << 0,
     WEFT_FEATURE_OUTLINE = 1u << 1,
-    WEFT_FEATURE_COUNT = 1u << 2 /* from 2.2 */
+    WEFT_FEATURE_COUNT = 1u << 2, /* from 2.2 */
+    WEFT_FEATURE_POOLS = 1u << 3  /* from 2.3: pages of several types in one step (weft_rows.pool) */
 };
 
 /* Bytes of memory that a program takes. */

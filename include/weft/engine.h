@@ -68,8 +68,8 @@ typedef struct weft_engine_params {
      * WEFT_SPEC_DRAFT; with pages of its own for n_kv_tokens. It outlives the engine. NULL: none */
     weft_model *draft;
     /* [n_kv_types] types that requests may have instead of kv_dtype (weft_request_params.kv_dtype); copied. All of them
-     * share the memory that n_kv_tokens tokens of kv_dtype take. Requests of each type are a run of the model of their
-     * own in every step: its weights are read once for each type that runs */
+     * share the memory that n_kv_tokens tokens of kv_dtype take. A step reads the weights once, of whatever types its
+     * requests are; where a plugin computes attention that takes one type in a step, once for each of them */
     const uint32_t *kv_types;
     int32_t n_kv_types, reserved_kv;
 } weft_engine_params;

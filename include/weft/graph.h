@@ -349,6 +349,10 @@ typedef struct weft_rows {
     const uint8_t *want; /* [n_rows] bits of weft_want; n_wanted rows have WEFT_WANT_LOGITS. NULL: none has any */
     const weft_seq_view *seqs;
     weft_adapter *const *adapters; /* [n_adapters], at most max_rows; NULL: it changes nothing */
+    /* From ABI 2.3, for providers with WEFT_FEATURE_POOLS: [n_seqs] in which of n_pools pools a sequence has its pages,
+     * from 0 on. Pages of one pool are of one type. NULL: all are in one. */
+    const int32_t *pool;
+    int32_t n_pools, reserved;
 } weft_rows;
 
 /* Has row r this bit of weft_want? */
@@ -387,7 +391,7 @@ typedef struct weft_tensor_binding {
 typedef struct weft_bindings {
     uint32_t size; /* sizeof(weft_bindings) */
     int32_t n_kv, n_tensors;
-    const weft_kv_binding *kv; /* [n_kv_groups] */
+    const weft_kv_binding *kv; /* [n_kv]: of pool p, group g is kv[p * n_kv_groups + g] */
     const weft_tensor_binding *tensors;
 } weft_bindings;
 
@@ -399,7 +403,7 @@ WEFT_STATIC_ASSERT(sizeof(weft_kv_group) == 64, "plugin ABI: weft_kv_group");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_weight) == 136, "plugin ABI: weft_weight");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_graph) == 64, "plugin ABI: weft_graph");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_lora) == 40, "plugin ABI: weft_lora");
-WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_rows) == 88, "plugin ABI: weft_rows");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_rows) == 104, "plugin ABI: weft_rows");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_bindings) == 32, "plugin ABI: weft_bindings");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_seq_view) == 32, "plugin ABI: weft_seq_view");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_kv_binding) == 40, "plugin ABI: weft_kv_binding");

@@ -232,7 +232,8 @@ struct weft_engine {
     /* Never changed after the start. */
     batcher_cache caches[WEFT_KV_TYPES_MAX]; /* [n_caches], params.kv_dtype first */
     int32_t n_caches;
-    weft__kv_store *store; /* NULL: none */
+    weft_kv_binding *pools; /* [n_caches][groups of the model], which one step may have; NULL: one type in a step */
+    weft__kv_store *store;  /* NULL: none */
     weft__engine_base_names names;
     weft__adapt_store *adapters; /* has a lock of its own */
     int32_t block;               /* tokens of the largest page */

@@ -289,6 +289,18 @@ static weft_status open_cache(weft_engine *e, batcher_cache *c, const int32_t *n
     return WEFT_OK;
 }
 
+/* All pools, for steps with rows of several types. */
+static weft_status bind_pools(weft_engine *e, weft_error *err)
+{
+    const size_t n_groups = (size_t)e->model->graph->n_kv_groups;
+    if (e->n_caches == 1 || !n_groups || !weft__plan_takes_pools(e->model->plan)) return WEFT_OK;
+    e->pools = weft__alloc_array((size_t)e->n_caches * n_groups, sizeof *e->pools);
+    if (!e->pools) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d types of keys and values", e->n_caches);
+    for (int32_t i = 0; i < e->n_caches; i++)
+        memcpy(e->pools + (size_t)i * n_groups, weft__kv_pool_bindings(e->caches[i].pool), n_groups * sizeof *e->pools);
+    return WEFT_OK;
+}
+
 weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err)
 {
     const weft_graph *g = e->model->graph;
@@ -305,6 +317,7 @@ weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err)
         c->dtype = types[e->n_caches++];
         if ((st = open_cache(e, c, n_pages, err))) return st;
     }
+    if ((st = bind_pools(e, err))) return st;
     for (int32_t i = 0; i < g->n_kv_groups; i++)
         if (g->kv_groups[i].page_tokens > e->block) e->block = g->kv_groups[i].page_tokens;
     e->kv_bytes = e->params.kv_bytes;
@@ -323,6 +336,7 @@ int weft__batcher_warm_page(weft_engine *e)
 
 void weft__batcher_close_pages(weft_engine *e)
 {
+    weft__free(e->pools);
     for (int32_t i = 0; i < e->n_caches; i++) weft__kv_prefix_destroy(&e->caches[i].prefix);
     for (int32_t i = 0; i < e->n_caches; i++) weft__kv_pool_destroy(&e->caches[i].pool);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* step.c: what the scheduler planned, as steps of the model. A plan is one step for each type of pages that it has rows
- * of, unless more of them want logits than one step gives (log-probabilities of prompts): then it is cut into several,
- * which changes no bit. Nothing is allocated
- * here but by the prefix tree, when prompts are read. Owner: the engine's thread. */
+/* step.c: what the scheduler planned, as steps of the model. A plan is one step, whatever types of pages it has rows
+ * of, or one for each type where a provider takes no others beside it; unless more rows want logits than one step gives
+ * (log-probabilities of prompts): then it is cut into several, which changes no bit. Nothing is allocated here but by
+ * the prefix tree, when prompts are read. Owner: the engine's thread. */
 #include "base/clock.h"
 #include "batcher/batcher.h"
 
@@ -11,6 +11,13 @@ static int wants_logits(const batcher_request *r, const weft__sched_item *item, 
 {
     if (item->sample && position >= item->first + item->n - 1 - item->n_draft) return 1;
     return r->prompt_logprobs && position + 1 >= r->n_told && position + 1 < r->n_prompt;
+}
+
+static void add_sequence(weft_engine *e, const batcher_request *r)
+{
+    weft__graph_batch *b = &e->steps.batch;
+    weft__graph_batch_add_sequence(b, weft__kv_seq_view(r->seq), r->lease ? weft__adapt_lease_packed(r->lease) : NULL);
+    if (e->pools) weft__graph_batch_set_pool(b, (int32_t)(r->cache - e->caches), e->n_caches);
 }
 
 /* Adds rows of an item from position `from` on, as many as the step takes; returns where it stopped. */
@@ -24,9 +31,7 @@ static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t fr
     for (; position < end; position++) {
         int wants = wants_logits(r, item, position);
         if (b->rows.n_wanted + wants > e->max_wanted) break;
-        if (position == from)
-            weft__graph_batch_add_sequence(b, weft__kv_seq_view(r->seq),
-                                           r->lease ? weft__adapt_lease_packed(r->lease) : NULL);
+        if (position == from) add_sequence(e, r);
         weft__graph_batch_add_row(b, r->tokens[position], position, (wants ? WEFT_WANT_LOGITS : 0) | outputs);
     }
     part.n = position - from;
@@ -39,10 +44,11 @@ static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t fr
 
 static weft_status run_model(weft_engine *e, const batcher_cache *cache, weft_error *err)
 {
+    const weft_kv_binding *pages = e->pools ? e->pools : weft__kv_pool_bindings(cache->pool);
     uint64_t begin = weft__clock_ns();
     for (int32_t i = 0; i < e->n_parts; i++) weft__batcher_stage(e->parts[i].r, BATCHER_COMPUTING, begin);
     weft__batcher_trace_begin(e);
-    weft_status st = weft__engine_step(e->model, &e->steps, weft__kv_pool_bindings(cache->pool), e->logits, err);
+    weft_status st = weft__engine_step(e->model, &e->steps, pages, e->logits, err);
     uint64_t end = weft__clock_ns();
     for (int32_t i = 0; i < e->n_parts; i++) weft__batcher_stage(e->parts[i].r, BATCHER_WAITING, end);
     e->model_ns += end - begin;
@@ -159,8 +165,8 @@ static void use_parts(weft_engine *e)
         if (e->parts[i].n_draft) use_draft(e, &e->parts[i]);
 }
 
-/* One step of the model: rows of the items of one type of pages from `item` on, which begins at position `from`. Both
- * move on. */
+/* One step of the model: rows of the items from `item` on, which begins at position `from`; of those with pages of one
+ * type alone where e->pools is NULL. Both move on. */
 static void step(weft_engine *e, const weft__sched_plan *plan, const batcher_cache *cache, int32_t *item, int32_t *from)
 {
     weft_error err = {0};
@@ -168,7 +174,7 @@ static void step(weft_engine *e, const weft__sched_plan *plan, const batcher_cac
     weft__graph_batch_clear(&e->steps.batch);
     while (*item < plan->n_items) {
         const weft__sched_item *it = &plan->items[*item];
-        if (((const batcher_request *)it->user)->cache == cache) {
+        if (e->pools || ((const batcher_request *)it->user)->cache == cache) {
             *from = add_rows(e, it, *from);
             if (*from < it->first + it->n) break;
         }
@@ -182,9 +188,10 @@ static void step(weft_engine *e, const weft__sched_plan *plan, const batcher_cac
 
 void weft__batcher_step(weft_engine *e, const weft__sched_plan *plan)
 {
+    const int32_t n_apart = e->pools ? 1 : e->n_caches; /* types that have steps of their own */
     int32_t n_types = 0;
     e->mask_ns = 0;
-    for (int32_t i = 0; i < e->n_caches; i++) {
+    for (int32_t i = 0; i < n_apart; i++) {
         int32_t item = 0, from = plan->items[0].first;
         const uint64_t before = e->model_ns;
         while (item < plan->n_items) step(e, plan, &e->caches[i], &item, &from);

@@ -15,12 +15,13 @@ weft_status weft__graph_batch_init(weft__graph_batch *b, int32_t max_rows, int64
     b->adapter = weft__alloc_array(n, sizeof *b->adapter);
     b->want = weft__alloc_array(n, sizeof *b->want);
     b->views = weft__alloc_array(n, sizeof *b->views);
+    b->pool = weft__alloc_array(n, sizeof *b->pool);
     b->adapter_of = weft__alloc_array(n, sizeof *b->adapter_of);
     b->adapters = weft__alloc_array(n, sizeof(weft_adapter *));
     if (!__builtin_mul_overflow(n * sizeof *b->hidden, (size_t)width, &n_bytes) && n_bytes)
         b->hidden = weft__alloc_aligned(64, n_bytes);
-    if (!b->token || !b->pos || !b->seq || !b->adapter || !b->want || !b->views || !b->adapter_of || !b->adapters ||
-        (width > 0 && !b->hidden)) {
+    if (!b->token || !b->pos || !b->seq || !b->adapter || !b->want || !b->views || !b->pool || !b->adapter_of ||
+        !b->adapters || (width > 0 && !b->hidden)) {
         weft__graph_batch_free(b);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for steps of %d rows", max_rows);
     }
@@ -31,9 +32,9 @@ weft_status weft__graph_batch_init(weft__graph_batch *b, int32_t max_rows, int64
 uint64_t weft__graph_batch_bytes(int32_t max_rows, int64_t width)
 {
     const weft__graph_batch *b = NULL;
-    return (uint64_t)max_rows *
-           (sizeof *b->token + sizeof *b->pos + sizeof *b->seq + sizeof *b->adapter + sizeof *b->want +
-            sizeof *b->views + sizeof *b->adapter_of + sizeof *b->adapters + sizeof *b->hidden * (uint64_t)width);
+    return (uint64_t)max_rows * (sizeof *b->token + sizeof *b->pos + sizeof *b->seq + sizeof *b->adapter +
+                                 sizeof *b->want + sizeof *b->views + sizeof *b->pool + sizeof *b->adapter_of +
+                                 sizeof *b->adapters + sizeof *b->hidden * (uint64_t)width);
 }
 
 void weft__graph_batch_free(weft__graph_batch *b)
@@ -41,6 +42,7 @@ void weft__graph_batch_free(weft__graph_batch *b)
     weft__free(b->hidden);
     weft__free(b->adapters);
     weft__free(b->adapter_of);
+    weft__free(b->pool);
     weft__free(b->views);
     weft__free(b->want);
     weft__free(b->adapter);
@@ -74,6 +76,13 @@ int32_t weft__graph_batch_add_sequence(weft__graph_batch *b, weft_seq_view view,
     b->views[s] = view;
     b->adapter_of[s] = adapter ? add_adapter(b, adapter) : WEFT_NONE;
     return s;
+}
+
+void weft__graph_batch_set_pool(weft__graph_batch *b, int32_t pool, int32_t n_pools)
+{
+    b->pool[b->rows.n_seqs - 1] = pool;
+    b->rows.pool = b->pool;
+    b->rows.n_pools = n_pools;
 }
 
 void weft__graph_batch_add_row(weft__graph_batch *b, int32_t token, int32_t pos, unsigned want)

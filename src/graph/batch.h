@@ -16,6 +16,7 @@ typedef struct weft__graph_batch {
     int32_t *token, *pos, *seq, *adapter;
     uint8_t *want;
     weft_seq_view *views;
+    int32_t *pool;       /* of a sequence */
     int32_t *adapter_of; /* of a sequence: index into adapters, or -1 */
     weft_adapter **adapters;
 } weft__graph_batch;
@@ -32,6 +33,9 @@ void weft__graph_batch_clear(weft__graph_batch *b);
 /* A sequence of at least one row that will follow: what the view points to outlives the step. adapter: of all its rows,
  * or NULL. Returns its index in the step. At most max_rows sequences. */
 int32_t weft__graph_batch_add_sequence(weft__graph_batch *b, weft_seq_view view, weft_adapter *adapter);
+/* The sequence that was added last has its pages in that one of n_pools pools. Of a step either every sequence is told,
+ * with the same number, or none: then there is one pool. */
+void weft__graph_batch_set_pool(weft__graph_batch *b, int32_t pool, int32_t n_pools);
 /* A row of the sequence that was added last. want: bits of weft_want. At most max_rows rows. */
 void weft__graph_batch_add_row(weft__graph_batch *b, int32_t token, int32_t pos, unsigned want);
 

@@ -9,23 +9,42 @@ static int is_for_wanted(const weft_node *n, const weft__graph_load *load)
     return n->flags & WEFT_NODE_IF_WANTED && !load->wants_outputs;
 }
 
-/* Positions that all rows of the step, or those that are wanted, see, and positions that at least one of each sequence
- * sees. */
-static void attended(const weft__graph_load *load, int if_wanted, int32_t window, double *seen, double *distinct)
+/* Bytes of one position's keys and values in one layer, as sequence s of the step has them. */
+static double kv_token_bytes(const weft_graph *g, const weft_attr_kv *kv, const weft__graph_load *load, int32_t s)
 {
-    *seen = *distinct = 0;
+    const weft_kv_group *group = &g->kv_groups[kv->group];
+    const uint32_t type = load->kv_types ? load->kv_types[s] : load->kv_dtype;
+    return (double)weft_kv_layer_bytes(type, group, kv->layer) / group->page_tokens;
+}
+
+/* Positions that all rows of the step, or those that are wanted, see, and bytes of those that at least one of each
+ * sequence sees. */
+static void attended(const weft_graph *g, const weft_attr_attention *a, const weft__graph_load *load, int if_wanted,
+                     double *seen, double *bytes)
+{
+    const int32_t window = a->window;
+    *seen = *bytes = 0;
     for (int32_t s = 0; s < load->n_seqs; s++) {
         const weft__graph_seq_rows *rows = &load->seqs[s];
         int32_t n = if_wanted ? rows->n_wanted : rows->n, first = rows->first + rows->n - n;
         if (n == 0) continue;
         int32_t from = window > 0 && first + 1 > window ? first + 1 - window : 0;
-        *distinct += first + n - from;
+        *bytes += (first + n - from) * kv_token_bytes(g, &a->kv, load, s);
         if (window <= 0) {
             *seen += (double)n * first + (double)n * (n + 1) / 2;
             continue;
         }
         for (int32_t p = first; p < first + n; p++) *seen += p + 1 < window ? p + 1 : window;
     }
+}
+
+/* Bytes of keys and values that the step's rows write in one layer. */
+static double written(const weft_graph *g, const weft_attr_kv *kv, const weft__graph_load *load, int if_wanted)
+{
+    double bytes = 0;
+    for (int32_t s = 0; s < load->n_seqs; s++)
+        bytes += (if_wanted ? load->seqs[s].n_wanted : load->seqs[s].n) * kv_token_bytes(g, kv, load, s);
+    return bytes;
 }
 
 static double tensor_bytes(const weft_graph *g, weft_tensor_id t, int32_t rows)
@@ -59,19 +78,11 @@ static void add_matrix(weft__graph_cost *c, const weft_weight *w, double used, d
     else c->int8_ops += ops;
 }
 
-/* Bytes of one position's keys and values in one layer. */
-static double kv_token_bytes(const weft_graph *g, const weft_attr_kv *kv, const weft__graph_load *load)
-{
-    const weft_kv_group *group = &g->kv_groups[kv->group];
-    return (double)weft_kv_layer_bytes(load->kv_dtype, group, kv->layer) / group->page_tokens;
-}
-
 static void attention_cost(const weft_graph *g, const weft_node *n, const weft__graph_load *load, weft__graph_cost *c)
 {
     const weft_attr_attention *a = &n->attr.attention;
-    double seen, distinct;
-    attended(load, is_for_wanted(n, load), a->window, &seen, &distinct);
-    c->kv_bytes = distinct * kv_token_bytes(g, &a->kv, load);
+    double seen;
+    attended(g, a, load, is_for_wanted(n, load), &seen, &c->kv_bytes);
     c->attention_ops = 2 * seen * a->n_heads * (a->head_dim_k + a->head_dim_v);
 }
 
@@ -92,8 +103,8 @@ weft__graph_cost weft__graph_node_cost(const weft_graph *g, int32_t node, const 
         break;
     }
     case WEFT_OP_ATTENTION: attention_cost(g, n, load, &c); break;
-    case WEFT_OP_KV_WRITE: c.bytes = rows * kv_token_bytes(g, &n->attr.kv, load); break;
-    case WEFT_OP_ROPE_KV: c.bytes = rows * kv_token_bytes(g, &n->attr.rope_kv.kv, load); break;
+    case WEFT_OP_KV_WRITE: c.bytes = written(g, &n->attr.kv, load, is_for_wanted(n, load)); break;
+    case WEFT_OP_ROPE_KV: c.bytes = written(g, &n->attr.rope_kv.kv, load, is_for_wanted(n, load)); break;
     case WEFT_OP_EMBED: c.bytes = rows * (double)g->weights[n->w[0]].row_bytes; break;
     default: break;
     }

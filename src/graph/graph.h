@@ -82,10 +82,14 @@ weft_status weft__plan_state_new(const weft__plan *plan, weft__plan_state **out,
 void weft__plan_state_free(weft__plan_state **state);
 
 /* One step. outputs[i]: [W, d0] or [R, d0] floats for graph output i; what the latter hold is defined in steps of which
- * a row has WEFT_WANT_OUTPUTS. kv: one per group. Allocates nothing, sorts nothing. Several threads may run steps of
- * one plan at once, each with a state of its own, on pages of its own. */
+ * a row has WEFT_WANT_OUTPUTS. kv: one per group, of each pool in turn (weft_rows.pool). Allocates nothing, sorts
+ * nothing. Several threads may run steps of one plan at once, each with a state of its own, on pages of its own.
+ * WEFT_UNSUPPORTED: pages in several pools, where weft__plan_takes_pools says no. */
 weft_status weft__plan_run(weft__plan_state *state, const weft_rows *rows, const weft_kv_binding *kv,
                            float *const *outputs, weft_error *err);
+
+/* May rows of a step have pages in several pools? */
+int weft__plan_takes_pools(const weft__plan *plan);
 
 /* Packs an adapter for the plan's programs: spec->lora by the weights of the plan's graph (which has those of the graph
  * it was made from, under their ids). *out is what steps of this plan have in weft_rows.adapters; it must not outlive
@@ -127,7 +131,8 @@ typedef struct weft__graph_load {
     int32_t n_rows, n_wanted, n_seqs;
     const weft__graph_seq_rows *seqs;
     uint32_t kv_dtype;
-    int wants_outputs; /* a row has WEFT_WANT_OUTPUTS */
+    int wants_outputs;        /* a row has WEFT_WANT_OUTPUTS */
+    const uint32_t *kv_types; /* [n_seqs] instead of kv_dtype, where sequences have several; or NULL */
 } weft__graph_load;
 
 /* What an op must move and multiply at least. */
@@ -169,6 +174,7 @@ typedef struct weft__profile {
     size_t ops_capacity, steps_capacity, counts_capacity;
     weft_profile_log log;       /* of the step that runs */
     weft__graph_seq_rows *seqs; /* [max_rows] of a step */
+    uint32_t *kv_types;         /* [max_rows] of its sequences */
 } weft__profile;
 
 /* An empty record of steps of the plan, which outlives it. WEFT_UNSUPPORTED where a provider cannot tell;

@@ -196,6 +196,11 @@ static weft_status plan_border(weft__plan *p, lives *l, weft_error *err)
     return WEFT_OK;
 }
 
+static int has_pages(const weft_node *n)
+{
+    return n->op == WEFT_OP_KV_WRITE || n->op == WEFT_OP_ROPE_KV || n->op == WEFT_OP_ATTENTION;
+}
+
 /* Fills in provider and nodes of every segment. */
 static weft_status cut_nodes(weft__plan *p, weft_error *err)
 {
@@ -208,7 +213,10 @@ static weft_status cut_nodes(weft__plan *p, weft_error *err)
         weft__plan_segment *seg = &p->segments[p->n_segments++];
         int32_t *nodes = weft__alloc_array((size_t)(end - i), sizeof *nodes);
         if (!nodes) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d segments", n);
-        for (int32_t j = i; j < end; j++) nodes[j - i] = j;
+        for (int32_t j = i; j < end; j++) {
+            nodes[j - i] = j;
+            seg->has_pages |= has_pages(&p->graph->nodes[j]);
+        }
         seg->provider = p->providers[p->place[i]];
         seg->s = (weft_segment){.size = sizeof seg->s,
                                 .n_nodes = end - i,

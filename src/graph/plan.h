@@ -12,6 +12,7 @@ typedef struct weft__plan_segment {
     weft_segment s;
     uint64_t *border_at;    /* [s.n_bound] where a tensor lies in a run's border; those of graph outputs do not */
     uint64_t without_reuse; /* bytes of the arena if no two tensors shared */
+    int has_pages;          /* a node of it writes or reads keys and values */
 } weft__plan_segment;
 
 struct weft__plan {

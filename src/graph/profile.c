@@ -21,7 +21,8 @@ weft_status weft__profile_new(const weft__plan *p, weft__profile **out, weft_err
     f->log = (weft_profile_log){.size = sizeof f->log, .capacity = p->graph->n_nodes + WHOLE_STEP * p->n_segments};
     f->log.events = weft__alloc_zero((size_t)f->log.capacity, sizeof *f->log.events);
     f->seqs = weft__alloc_array((size_t)p->max_rows, sizeof *f->seqs);
-    if (f->log.events && f->seqs) {
+    f->kv_types = weft__alloc_array((size_t)p->max_rows, sizeof *f->kv_types);
+    if (f->log.events && f->seqs && f->kv_types) {
         *out = f;
         return WEFT_OK;
     }
@@ -36,6 +37,7 @@ void weft__profile_free(weft__profile **profile)
     *profile = NULL;
     weft__counters_free(&f->counters);
     weft__free(f->counts);
+    weft__free(f->kv_types);
     weft__free(f->seqs);
     weft__free(f->log.events);
     weft__free(f->steps);
@@ -87,9 +89,14 @@ static weft_status reserve(weft__profile *f, weft_error *err)
 /* The step's rows by sequence. */
 static weft__graph_load describe_rows(weft__profile *f, const weft_rows *rows, const weft_kv_binding *kv)
 {
+    const int32_t n_groups = f->plan->graph->n_kv_groups;
     int32_t n = 0;
     for (int32_t r = 0; r < rows->n_rows; r++) {
-        if (r == 0 || rows->seq[r] != rows->seq[r - 1]) f->seqs[n++] = (weft__graph_seq_rows){rows->pos[r], 0, 0};
+        if (r == 0 || rows->seq[r] != rows->seq[r - 1]) {
+            const int32_t pool = rows->pool ? rows->pool[rows->seq[r]] : 0;
+            f->kv_types[n] = kv ? kv[pool * n_groups].dtype : WEFT_F16;
+            f->seqs[n++] = (weft__graph_seq_rows){rows->pos[r], 0, 0};
+        }
         f->seqs[n - 1].n++;
         f->seqs[n - 1].n_wanted += weft_row_wants(rows, r, WEFT_WANT_LOGITS);
     }
@@ -97,7 +104,7 @@ static weft__graph_load describe_rows(weft__profile *f, const weft_rows *rows, c
                               .n_wanted = rows->n_wanted,
                               .n_seqs = n,
                               .seqs = f->seqs,
-                              .kv_dtype = kv ? kv[0].dtype : WEFT_F16,
+                              .kv_types = f->kv_types,
                               .wants_outputs = weft_rows_want_outputs(rows)};
 }
 

@@ -75,16 +75,40 @@ static weft_status bind_outputs(weft__plan_state *s, const weft_rows *rows, floa
     return WEFT_OK;
 }
 
+/* The first provider of keys and values that takes pages of one type alone, or NULL. */
+static const weft_backend_api *takes_one_pool(const weft__plan *p)
+{
+    for (int32_t i = 0; i < p->n_segments; i++) {
+        const weft_backend_api *api = p->segments[i].provider->api;
+        if (p->segments[i].has_pages && !(api->features & WEFT_FEATURE_POOLS)) return api;
+    }
+    return NULL;
+}
+
+int weft__plan_takes_pools(const weft__plan *p)
+{
+    return !takes_one_pool(p);
+}
+
+static weft_status check_pools(const weft__plan *p, const weft_rows *rows, weft_error *err)
+{
+    const weft_backend_api *api = rows->pool ? takes_one_pool(p) : NULL;
+    if (!api) return WEFT_OK;
+    return weft_fail(err, WEFT_UNSUPPORTED, "provider %s takes keys and values of one type in a step", api->name);
+}
+
 weft_status weft__plan_run(weft__plan_state *s, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs,
                            weft_error *err)
 {
     const weft__plan *p = s->plan;
-    weft_status st = weft__plan_check_adapters(p, rows, err);
+    const int32_t n_pools = rows->pool ? rows->n_pools : 1;
+    weft_status st = check_pools(p, rows, err);
+    if (!st) st = weft__plan_check_adapters(p, rows, err);
     if (!st) st = bind_outputs(s, rows, outputs, err);
     for (int32_t i = 0; i < p->n_segments && !st; i++) {
         const weft__plan_segment *seg = &p->segments[i];
         weft_bindings b = {.size = sizeof b,
-                           .n_kv = p->graph->n_kv_groups,
+                           .n_kv = n_pools * p->graph->n_kv_groups,
                            .n_tensors = seg->s.n_bound,
                            .kv = kv,
                            .tensors = s->part[i].bindings};

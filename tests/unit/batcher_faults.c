@@ -347,9 +347,10 @@ static int atomic_gate(void *arg, size_t n_bytes)
     return atomic_fetch_add(&n_asked, 1) != atomic_load(&refused_at);
 }
 
-/* Three requests; 1 when nothing failed. */
+/* Three requests, of two types of keys and values; 1 when nothing failed. */
 static int serve_three(weft_model *model)
 {
+    static const uint32_t other = WEFT_KV_Q8;
     weft_engine_params p = small();
     weft_engine *e = NULL;
     weft_error err = {0};
@@ -360,6 +361,8 @@ static int serve_three(weft_model *model)
     p.n_kv_tokens = 512;
     p.max_queue = 4;
     p.isolate_tenants = 1;
+    p.kv_types = &other;
+    p.n_kv_types = 1;
     if (weft_engine_new(model, &p, &e, &err)) {
         assert_int_equal(err.status, WEFT_NO_MEMORY);
         return 0;
@@ -367,6 +370,7 @@ static int serve_three(weft_model *model)
     for (int i = 0; i < 3; i++) {
         simple(&q[i], 80, i == 2 ? 0 : 5);
         q[i].p.embedding = i == 2;
+        if (i == 1) q[i].p.kv_dtype = other;
         weft_status st = submit(e, &q[i], &a[i], &err);
         if (st) assert_int_equal(st, WEFT_NO_MEMORY);
         ok &= !st;

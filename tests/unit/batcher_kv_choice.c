@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* batcher_kv_choice.c: an engine whose requests choose the type of their keys and values: each has the answers of an
- * engine that has that type alone, whatever runs beside it, and finds its own pages; all of them share one memory. */
+ * engine that has that type alone, whatever runs beside it, and finds its own pages; all of them share one memory, and
+ * one run of the model. */
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"
+#include "unit/draft_doubles.h"
 
 #include "batcher/batcher.h"
 
@@ -135,6 +137,72 @@ static void what_no_engine_has_is_refused(void **state)
     assert_non_null(strstr(err.message, "n_kv_types"));
 }
 
+/* ---- how often the model runs ---- */
+
+static struct {
+    weft_status (*run)(weft_run *run, const weft_step *step, weft_error *err);
+    uint64_t n_runs;
+    int most_types; /* of the rows of one run */
+} counted;
+
+static weft_status counted_run(weft_run *run, const weft_step *step, weft_error *err)
+{
+    unsigned seen = 0;
+    for (int32_t r = 0; r < step->rows->n_rows; r++)
+        seen |= 1u << (step->rows->pool ? step->rows->pool[step->rows->seq[r]] : 0);
+    const int n = __builtin_popcount(seen);
+    counted.n_runs++;
+    counted.most_types = n > counted.most_types ? n : counted.most_types;
+    return counted.run(run, step, err);
+}
+
+/* All requests together in a new engine; how many steps it had. */
+static uint64_t count_runs(scene *s, const char *how)
+{
+    const weft_engine_params p = choosing();
+    counted.n_runs = 0;
+    counted.most_types = 0;
+    weft_engine *e = open_engine(s->model, &p);
+    run_together(e, s->q, s->beside, N_ASKED);
+    compare(how, s->q, s->alone, s->beside, N_ASKED);
+    const uint64_t n_steps = stats_of(e).n_steps;
+    close_engine(&e);
+    return n_steps;
+}
+
+/* A step reads the weights once, of however many types its rows are; where a provider takes one type in a step it reads
+ * them for each, and the answers are the same. */
+static void a_step_of_several_types_is_one_run(void **state)
+{
+    scene *s = *state;
+    weft_backend_api *api = &s->model->provider->table;
+    counted.run = api->run;
+    api->run = counted_run;
+    uint64_t n_steps = count_runs(s, "in one run");
+    assert_int_equal(counted.n_runs, n_steps);
+    assert_int_equal(counted.most_types, N_TYPES);
+    api->features &= ~(uint32_t)WEFT_FEATURE_POOLS;
+    n_steps = count_runs(s, "in a run for each type");
+    assert_true(counted.n_runs > n_steps);
+    assert_int_equal(counted.most_types, 1);
+    api->features |= WEFT_FEATURE_POOLS;
+    api->run = counted.run;
+}
+
+/* Rows of guesses, of which one in three is wrong, beside rows of other types. */
+static void guesses_stand_beside_other_types(void **state)
+{
+    scene *s = *state;
+    guesses g = {s->q, s->alone, N_ASKED, 3};
+    weft_engine_params p = choosing();
+    weft_engine *e = guessing(s->model, &p, &g, NULL);
+    run_together(e, s->q, s->beside, N_ASKED);
+    compare("with guesses", s->q, s->alone, s->beside, N_ASKED);
+    const weft_draft_stats d = drafts_of(e);
+    assert_true(d.n_accepted > 0 && d.n_accepted < d.n_tokens);
+    close_engine(&e);
+}
+
 /* Memory for three requests of F16, which is for two of F32 and for six of Q8; with and without a disk that what gives
  * way goes to. */
 static void they_give_way_to_each_other(void **state)
@@ -231,6 +299,8 @@ int main(void)
         cmocka_unit_test(each_answers_as_in_an_engine_of_its_own),
         cmocka_unit_test(without_a_choice_it_is_that_of_the_engine),
         cmocka_unit_test(what_no_engine_has_is_refused),
+        cmocka_unit_test(a_step_of_several_types_is_one_run),
+        cmocka_unit_test(guesses_stand_beside_other_types),
         cmocka_unit_test(they_give_way_to_each_other),
         cmocka_unit_test(one_memory_is_for_all),
         cmocka_unit_test(a_store_knows_them_apart),

@@ -72,8 +72,28 @@ static void rows_of_sequences(void **state)
     weft__graph_batch_free(&b);
 }
 
+/* Each sequence has its pool, and a step in which none was told has one. */
+static void pools_of_sequences(void **state)
+{
+    (void)state;
+    weft_error err = {0};
+    weft__graph_batch b;
+    const int32_t pool[] = {4, 0, 2};
+    assert_int_equal(weft__graph_batch_init(&b, 3, 0, &err), WEFT_OK);
+    for (int32_t s = 0; s < 3; s++) {
+        weft__graph_batch_add_sequence(&b, (weft_seq_view){0}, NULL);
+        weft__graph_batch_set_pool(&b, pool[s], 5);
+        weft__graph_batch_add_row(&b, 1, 0, 0);
+    }
+    assert_int_equal(b.rows.n_pools, 5);
+    assert_memory_equal(b.rows.pool, pool, sizeof pool);
+    weft__graph_batch_clear(&b);
+    assert_null(b.rows.pool);
+    weft__graph_batch_free(&b);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_of_sequences)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_of_sequences), cmocka_unit_test(pools_of_sequences)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

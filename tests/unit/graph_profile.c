@@ -95,6 +95,11 @@ static void test_costs(void **state)
     const weft__graph_load coded = {6, 1, 2, seqs, WEFT_KV_Q8, 0};
     assert_true(cost_of(s.g, WEFT_OP_ATTENTION, 0, &coded).kv_bytes ==
                 (11 + 5) * KV_HEADS * ((DIM + 3) / 4 * 4 + 4 + DIM + 4.0));
+    const uint32_t types[] = {WEFT_F16, WEFT_F32}; /* of each sequence its own */
+    const weft__graph_load several = {6, 1, 2, seqs, WEFT_F16, 0, types};
+    assert_true(cost_of(s.g, WEFT_OP_ATTENTION, 0, &several).kv_bytes == (11 + 2 * 5) * token);
+    assert_true(cost_of(s.g, WEFT_OP_KV_WRITE, 0, &several).bytes ==
+                cost_of(s.g, WEFT_OP_KV_WRITE, 0, &load).bytes + 5 * token);
     const double expert = 2 * F * row_bytes(WEFT_Q8_0, D) + D * row_bytes(WEFT_Q8_0, F);
     weft__graph_cost moe = cost_of(s.g, WEFT_OP_MOE_FFN, 0, &load);
     assert_true(moe.weight_bytes == EXPERTS * expert && moe.int8_ops == 2.0 * 6 * USED * 3 * D * F);

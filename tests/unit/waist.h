@@ -121,6 +121,9 @@ typedef struct store {
     weft_adapter *adapters[STAGE_SEQS];
     int32_t n_adapters;             /* 0: steps have none */
     int32_t adapter_of[STAGE_SEQS]; /* of each sequence, or -1 */
+    const weft_kv_binding *pools;   /* instead of kv: [n_pools][groups], of which a sequence has its pages in one */
+    const int32_t *pool;            /* [STAGE_SEQS] */
+    int32_t n_pools;
     int wants_some; /* steps want some of their rows, and of those the logits alone; 0: all of all rows */
 } store;
 
@@ -234,9 +237,12 @@ static inline void store_run(store *t, int32_t n, int32_t n_wanted, float *const
                       .seqs = t->views,
                       .adapter = t->n_adapters ? t->adapter : NULL,
                       .n_adapters = t->n_adapters,
-                      .adapters = t->adapters};
-    if (t->profile) assert_ok(weft__profile_run(t->profile, t->state, &rows, t->kv, outputs, err));
-    else assert_ok(weft__plan_run(t->state, &rows, t->kv, outputs, err));
+                      .adapters = t->adapters,
+                      .pool = t->pool,
+                      .n_pools = t->n_pools};
+    const weft_kv_binding *kv = t->pools ? t->pools : t->kv;
+    if (t->profile) assert_ok(weft__profile_run(t->profile, t->state, &rows, kv, outputs, err));
+    else assert_ok(weft__plan_run(t->state, &rows, kv, outputs, err));
 }
 
 /* Runs the spans as one step, and stores the output of every row that is wanted at out[seq][pos]: out

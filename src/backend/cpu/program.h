@@ -80,7 +80,8 @@ struct weft_run {
     void *owned;   /* head of a list of blocks that live as long as the run */
 
     const weft_rows *rows;
-    const weft_kv_binding *kv;
+    const weft_kv_binding *kv;  /* [pools][n_kv_groups] */
+    const int32_t *pool;        /* [n_seqs] of a sequence; NULL: there is one */
     weft_profile_log *profile;  /* NULL: steps are not timed */
     int32_t counted_from;       /* the index of the step's first event; WEFT_NONE: threads count nothing */
     float **data;               /* [n_tensors] */
@@ -111,6 +112,11 @@ static inline int64_t weft__cpu_rows(const weft_run *run, const weft__cpu_step *
 {
     const int64_t kind = weft__cpu_row_kind(run, s);
     return kind == WEFT_WANTED ? run->rows->n_wanted : kind == WEFT_ROWS ? run->rows->n_rows : 0;
+}
+/* The pages of a group that sequence `seq` of the step has some of. */
+static inline const weft_kv_binding *weft__cpu_pages(const weft_run *run, int32_t group, int32_t seq)
+{
+    return &run->kv[(run->pool ? run->pool[seq] * run->program->graph->n_kv_groups : 0) + group];
 }
 /* The first of n items that thread t of n_threads owns; its last one is before the first of t + 1. */
 static inline int64_t weft__cpu_share(int64_t n, int t, int n_threads)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* accept.c: may this step run? Every number of a step that a later index is made of is checked here, before anything
  * runs. */
+#include <stddef.h>
+
 #include "backend/cpu/adapter/adapter.h"
 
 #define BAD(...) weft_fail(err, WEFT_ARGUMENT, __VA_ARGS__)
@@ -9,8 +11,9 @@
 
 static weft_status check_counts(const weft_run *run, const weft_rows *rows, weft_error *err)
 {
-    if (rows->size < sizeof *rows)
-        return weft_fail(err, WEFT_ABI, "weft_rows has %u bytes; this provider reads %zu", rows->size, sizeof *rows);
+    const size_t least = offsetof(weft_rows, pool); /* before 2.3 */
+    if (rows->size < least)
+        return weft_fail(err, WEFT_ABI, "weft_rows has %u bytes; this provider reads %zu", rows->size, least);
     if (rows->n_rows < 1 || rows->n_rows > run->program->segment->max_rows)
         return BAD("a step of %d rows; the plan is for 1 to %d", rows->n_rows, run->program->segment->max_rows);
     if (rows->n_wanted < 0 || rows->n_wanted > run->program->segment->max_wanted || rows->n_wanted > rows->n_rows)
@@ -70,10 +73,11 @@ static weft_status check_wanted(weft_run *run, const weft_rows *rows, weft_error
 }
 
 /* The pages of rows [row, row + n), all of sequence s, in group g. */
-static weft_status check_pages(const weft_run *run, const weft_rows *rows, const weft_kv_binding *b, int32_t g,
-                               int32_t row, int32_t n, weft_error *err)
+static weft_status check_pages(const weft_run *run, const weft_rows *rows, int32_t g, int32_t row, int32_t n,
+                               weft_error *err)
 {
     const weft_kv_group *group = &run->program->graph->kv_groups[g];
+    const weft_kv_binding *b = weft__cpu_pages(run, g, rows->seq[row]);
     const weft_seq_view *view = &rows->seqs[rows->seq[row]];
     int32_t first = rows->pos[row], last = rows->pos[row + n - 1], window = run->program->group_window[g];
     if (run->program->uses_group[g] & 2) first = window > 0 && window <= first ? first - window + 1 : 0;
@@ -91,8 +95,8 @@ static weft_status check_pages(const weft_run *run, const weft_rows *rows, const
     return WEFT_OK;
 }
 
-static weft_status check_group(weft_run *run, const weft_rows *rows, const weft_kv_binding *b, int32_t g,
-                               weft_error *err)
+/* What group g is bound to in one pool. */
+static weft_status check_binding(const weft_run *run, const weft_kv_binding *b, int32_t g, weft_error *err)
 {
     const weft_kv_group *group = &run->program->graph->kv_groups[g];
     const uint32_t size = b->dtype == WEFT_F16 ? 2 : 4;
@@ -107,22 +111,45 @@ static weft_status check_group(weft_run *run, const weft_rows *rows, const weft_
         (uintptr_t)b->data % size)
         return BAD("KV group %d: pages of %llu bytes do not hold its layers, or are not aligned", g,
                    (unsigned long long)b->page_bytes);
-    for (int32_t r = 0, n; r < rows->n_rows; r += n) {
+    return WEFT_OK;
+}
+
+static weft_status check_group(const weft_run *run, const weft_rows *rows, int32_t n_pools, int32_t g, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    for (int32_t p = 0; p < n_pools && !st; p++)
+        st = check_binding(run, &run->kv[p * run->program->graph->n_kv_groups + g], g, err);
+    for (int32_t r = 0, n; r < rows->n_rows && !st; r += n) {
         for (n = 1; r + n < rows->n_rows && rows->seq[r + n] == rows->seq[r];) n++;
-        weft_status st = check_pages(run, rows, b, g, r, n, err);
-        if (st) return st;
+        st = check_pages(run, rows, g, r, n, err);
     }
+    return st;
+}
+
+/* How many pools there are, and that every sequence is in one of them. */
+static weft_status check_pools(weft_run *run, const weft_rows *rows, int32_t *n_pools, weft_error *err)
+{
+    run->pool = rows->size >= sizeof *rows ? rows->pool : NULL;
+    *n_pools = run->pool ? rows->n_pools : 1;
+    if (*n_pools < 1) return BAD("a step with %d pools of pages", *n_pools);
+    for (int32_t s = 0; run->pool && s < rows->n_seqs; s++)
+        if (run->pool[s] < 0 || run->pool[s] >= *n_pools)
+            return BAD("sequence %d has pages in pool %d; the step has %d", s, run->pool[s], *n_pools);
     return WEFT_OK;
 }
 
 static weft_status check_kv(weft_run *run, const weft_rows *rows, const weft_bindings *b, weft_error *err)
 {
-    weft_status st = WEFT_OK;
-    for (int32_t g = 0; g < run->program->graph->n_kv_groups && !st; g++) {
+    const int32_t n_groups = run->program->graph->n_kv_groups;
+    int32_t n_pools;
+    weft_status st = check_pools(run, rows, &n_pools, err);
+    run->kv = b->kv;
+    for (int32_t g = 0; g < n_groups && !st; g++) {
         if (!run->program->uses_group[g]) continue;
-        if (!b->kv || b->n_kv < run->program->graph->n_kv_groups)
-            return BAD("%d KV groups are bound, the graph has %d", b->n_kv, run->program->graph->n_kv_groups);
-        st = check_group(run, rows, &b->kv[g], g, err);
+        if (!b->kv || b->n_kv / n_groups < n_pools)
+            return BAD("%d KV groups are bound; the graph has %d, the step %d pools of them", b->n_kv, n_groups,
+                       n_pools);
+        st = check_group(run, rows, n_pools, g, err);
     }
     return st;
 }
@@ -162,7 +189,6 @@ weft_status weft__cpu_accept(weft_run *run, const weft_step *step, weft_error *e
         (st = bind(run, rows, b, err)))
         return st;
     run->rows = rows;
-    run->kv = b->kv;
     run->profile = step->profile;
     weft__cpu_choose_rows(run, rows);
     weft__cpu_choose_direct(run);

@@ -108,19 +108,20 @@ static void describe_queries(weft_run *run, const weft__cpu_attention *a, const 
     }
 }
 
-/* Of this layer's keys (values: 0) or values (1). */
-static uint32_t format_of(const weft_run *run, const weft__cpu_attention *a, int values)
+/* Of this layer's keys (values: 0) or values (1) in the tile's pages. */
+static uint32_t format_of(const weft_run *run, const weft__cpu_attention *a, const weft__cpu_tile *tile, int values)
 {
-    return weft_kv_format_of(run->kv[a->attr.kv.group].dtype, a->group, a->attr.kv.layer, values);
+    return weft_kv_format_of(weft__cpu_pages(run, a->attr.kv.group, tile->seq)->dtype, a->group, a->attr.kv.layer,
+                             values);
 }
 
 static void describe_pages(weft_run *run, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head,
                            weft__attn *q)
 {
     const weft_kv_group *g = a->group;
-    const weft_kv_binding *b = &run->kv[a->attr.kv.group];
-    const uint64_t k_bytes = weft_kv_part_bytes(format_of(run, a, 0), g, 0),
-                   v_bytes = weft_kv_part_bytes(format_of(run, a, 1), g, 1),
+    const weft_kv_binding *b = weft__cpu_pages(run, a->attr.kv.group, tile->seq);
+    const uint64_t k_bytes = weft_kv_part_bytes(format_of(run, a, tile, 0), g, 0),
+                   v_bytes = weft_kv_part_bytes(format_of(run, a, tile, 1), g, 1),
                    layer = weft_kv_layer_at(b->dtype, g, a->attr.kv.layer);
     q->head_dim_k = g->head_dim_k;
     q->head_dim_v = g->head_dim_v;
@@ -136,8 +137,9 @@ static void describe_pages(weft_run *run, const weft__cpu_attention *a, const we
     q->next_slots = 0;
 }
 
-/* Says that split `split` of a tile and head is read after q. Measured: a context of a few pages is over before the
- * processor's own prefetching knows where it goes; 16 rows of 64 positions each took 1.8 times as long without this. */
+/* Says that split `split` of a tile and head is read after q; where its pages are of another type, as many bytes of it
+ * are asked for as if they were of q's. Measured: a context of a few pages is over before the processor's own
+ * prefetching knows where it goes; 16 rows of 64 positions each took 1.8 times as long without this. */
 static void read_next(weft_run *run, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head,
                       int32_t split, weft__attn *q)
 {
@@ -151,11 +153,11 @@ static void read_next(weft_run *run, const weft__cpu_attention *a, const weft__c
     q->next_v = next.data + (uint64_t)page * next.page_bytes + next.v_offset;
 }
 
-/* One split of the queries that q describes. */
-static void attend(const weft_run *run, const weft__cpu_attention *a, const weft__attn *q, int32_t split,
-                   float *scratch, float *state)
+/* One split of the tile's queries, which q describes. */
+static void attend(const weft_run *run, const weft__cpu_attention *a, const weft__cpu_tile *tile, const weft__attn *q,
+                   int32_t split, float *scratch, float *state)
 {
-    const uint32_t format_k = format_of(run, a, 0), format_v = format_of(run, a, 1);
+    const uint32_t format_k = format_of(run, a, tile, 0), format_v = format_of(run, a, tile, 1);
     if (format_k != format_v || weft_kv_is_coded(format_k))
         run->k->attn_coded(q, format_k, format_v, split, scratch, state);
     else run->k->attn_split(q, format_k, split, scratch, state);
@@ -168,7 +170,7 @@ static void combine(weft_run *run, const weft__cpu_attention *a, const weft__cpu
     int32_t heads = a->tiling->heads, n_q = tile->n * heads, dim = a->attr.head_dim_v;
     int64_t one = 2 + (int64_t)dim, stride = n_q * one, width = (int64_t)heads * dim,
             ldo = (int64_t)a->attr.n_heads * dim;
-    const int direct = weft__cpu_is_direct(run, a->to), rotated = weft_kv_is_rotated(format_of(run, a, 1));
+    const int direct = weft__cpu_is_direct(run, a->to), rotated = weft_kv_is_rotated(format_of(run, a, tile, 1));
     for (int32_t i = 0; i < n_q; i++) {
         int32_t row = tile->row + i / heads, pos = run->rows->pos[row];
         int32_t first = begin_of(a->attr.window, pos) / WEFT__ATTN_SPLIT_TOKENS, last = pos / WEFT__ATTN_SPLIT_TOKENS;
@@ -216,7 +218,7 @@ static void run_whole(weft_run *run, const weft__cpu_attention *a, int thread)
                 if (s + 1 < tile->n_splits) read_next(run, a, tile, (int64_t)head, tile->first_split + s + 1, &q);
                 else if (i + 1 < t->n) read_next(run, a, tile + 1, (int64_t)head, tile[1].first_split, &q);
                 else if (head + 1 < n_heads) read_next(run, a, t->list, (int64_t)head + 1, t->list->first_split, &q);
-                attend(run, a, &q, tile->first_split + s, th->attn, th->state + s * stride);
+                attend(run, a, tile, &q, tile->first_split + s, th->attn, th->state + s * stride);
             }
             combine(run, a, tile, (int64_t)head, th->state, th);
         }
@@ -258,7 +260,7 @@ static void run_shared(weft_run *run, const weft__cpu_attention *a, int thread)
         describe_pages(run, a, tile, head, &q);
         int32_t s = pair - tile->pair;
         float *state = shared_state(run, a, tile, head) + s * q.n_q * (2 + (int64_t)q.head_dim_v);
-        attend(run, a, &q, tile->first_split + s, th->attn, state);
+        attend(run, a, tile, &q, tile->first_split + s, th->attn, state);
     }
     weft__pool_barrier(run->program->backend->pool, thread);
     n = n_heads * t->n;

@@ -80,9 +80,9 @@ static void put_head(weft_run *run, const weft__cpu_step *s, weft__cpu_thread *t
 {
     const weft__cpu_kv *kv = s->data;
     const weft_kv_group *g = kv->group;
-    const weft_kv_binding *b = &run->kv[kv->kv.group];
-    int32_t pos = run->rows->pos[r], slot = pos & (g->page_tokens - 1);
-    int32_t page = run->rows->seqs[run->rows->seq[r]].pages[kv->kv.group][pos / g->page_tokens];
+    const int32_t seq = run->rows->seq[r], pos = run->rows->pos[r], slot = pos & (g->page_tokens - 1);
+    const weft_kv_binding *b = weft__cpu_pages(run, kv->kv.group, seq);
+    int32_t page = run->rows->seqs[seq].pages[kv->kv.group][pos / g->page_tokens];
     const uint32_t format_k = weft_kv_format_of(b->dtype, g, kv->kv.layer, 0),
                    format_v = weft_kv_format_of(b->dtype, g, kv->kv.layer, 1);
     const uint64_t k_bytes = weft_kv_part_bytes(format_k, g, 0), v_bytes = weft_kv_part_bytes(format_v, g, 1);
