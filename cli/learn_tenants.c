@@ -26,8 +26,8 @@ static int note_tenant(void *arg, const char *name)
     t->n++;
     if (!t->given) return 0;
     t->has_given |= !strcmp(name, t->given);
-    t->has_user |= !strncmp(name, user_prefix, sizeof user_prefix - 1) &&
-                   !strcmp(name + sizeof user_prefix - 1, t->given);
+    t->has_user |=
+        !strncmp(name, user_prefix, sizeof user_prefix - 1) && !strcmp(name + sizeof user_prefix - 1, t->given);
     return 0;
 }
 
