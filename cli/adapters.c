@@ -40,9 +40,22 @@ static int take_name(const char *path, char *name, size_t room)
     return 1;
 }
 
+/* Where a name ends: at the first '=', unless all of it is a path: begins as one does, or is a file, but for a scale
+ * behind it. */
+static const char *name_end(const char *text)
+{
+    const char *equals = strchr(text, '=');
+    char path[4096];
+    float scale;
+    if (!equals || text[0] == '/' || !strncmp(text, "./", 2) || !strncmp(text, "../", 3)) return NULL;
+    if (snprintf(path, sizeof path, "%s", text) >= (int)sizeof path) return equals;
+    take_scale(path, &scale);
+    return access(path, F_OK) ? equals : NULL;
+}
+
 int adapter_option_read(const char *text, struct adapter_option *out, char *why, size_t room)
 {
-    const char *equals = strchr(text, '='), *path = equals ? equals + 1 : text;
+    const char *equals = name_end(text), *path = equals ? equals + 1 : text;
     const size_t n_name = equals ? (size_t)(equals - text) : 0;
     if ((equals && !n_name) || !*path || n_name >= sizeof out->name || strlen(path) >= sizeof out->path) {
         snprintf(why, room, "must be NAME=PATH or NAME=PATH:SCALE");
@@ -57,7 +70,8 @@ int adapter_option_read(const char *text, struct adapter_option *out, char *why,
         return 0;
     }
     if (equals || (!access(out->path, F_OK) && take_name(out->path, out->name, sizeof out->name))) return 1;
-    snprintf(why, room, "must be NAME=PATH or NAME=PATH:SCALE, or the path of a file, and there is no such file");
+    snprintf(why, room, "must be NAME=PATH or NAME=PATH:SCALE, or the path of a file, and %s",
+             access(out->path, F_OK) ? "there is no such file" : "this one's name is no name for an adapter");
     return 0;
 }
 

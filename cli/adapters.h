@@ -12,8 +12,8 @@ struct adapter_option {
     float scale; /* 1 where none is given */
 };
 
-/* Takes one apart; without a name it has its file's, without ".gguf", and the file must be there. 0 with what is wrong
- * with it in why. */
+/* Takes one apart; without a name it has its file's, without ".gguf", and the file must be there. What begins with a
+ * slash, "./" or "../", or is a file as a whole, is a path, with any '=' in it. 0 with what is wrong with it in why. */
 int adapter_option_read(const char *text, struct adapter_option *out, char *why, size_t room);
 /* The same; 0 after a message on stderr, which begins with the command. */
 int adapter_option_parse(const char *command, const char *text, struct adapter_option *out);

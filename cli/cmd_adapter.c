@@ -98,6 +98,24 @@ static int info_command(int argc, char **argv)
     return st ? report("adapter info", &err) : EXIT_DONE;
 }
 
+/* ---- what was written ---- */
+
+#define ADAPTER_PIPES                                                                                                  \
+    "\nAn adapter's OUT is a GGUF file where its name ends in .gguf, a FIFO too, and a PEFT folder else: so "          \
+    "/dev/stdout takes none."
+
+/* For people, when an adapter was written; `more` stands behind it. */
+static weft_status print_written(const weft_adapter_file *f, const char *out, const char *more, weft_error *err)
+{
+    weft_adapter_info info = {.size = sizeof info};
+    const weft_status st = weft_adapter_file_describe(f, &info, err);
+    if (st) return st;
+    fprintf(stderr, "%s: %d matrices, rank %d", out, info.n_matrices, info.min_rank);
+    if (info.max_rank > info.min_rank) fprintf(stderr, " to %d", info.max_rank);
+    fprintf(stderr, ", %.2f MB%s\n", (double)info.n_params * sizeof(float) / 1e6, more);
+    return WEFT_OK;
+}
+
 /* ---- convert ---- */
 
 static int convert_command(int argc, char **argv)
@@ -116,7 +134,7 @@ static int convert_command(int argc, char **argv)
                                "trained on, and fits every model of the\n"
                                "same shapes. llama.cpp reads the files too, but for DoRA and scales of single "
                                "matrices. OUT may be an older adapter, never\n"
-                               "IN, MODEL or another GGUF file.\n" OUTPUT_RULE("An OUT that is a file"),
+                               "IN, MODEL or another GGUF file.\n" OUTPUT_RULE("An OUT that is a file") ADAPTER_PIPES,
                                "  weft adapter convert peft-folder style.gguf --base model.gguf\n",
                                options,
                                2,
@@ -136,6 +154,7 @@ static int convert_command(int argc, char **argv)
         return EXIT_FAILED;
     weft_status st = open_both(argv[first], base, &file, &adapter, &err);
     if (!st) st = weft_adapter_file_save(adapter, file, out, &err);
+    if (!st) st = print_written(adapter, out, "", &err);
     weft_adapter_file_close(&adapter);
     weft_file_close(&file);
     return st ? report("adapter convert", &err) : EXIT_DONE;
@@ -205,6 +224,7 @@ static weft_status merge_together(const struct merge_options *o, const weft_file
 {
     weft_merge_params params;
     weft_adapter_file *merged = NULL;
+    char more[40];
     weft_merge_params_default(&params);
     params.method = (uint32_t)method_of(o->method);
     params.density = o->density;
@@ -213,6 +233,8 @@ static weft_status merge_together(const struct merge_options *o, const weft_file
     if (!st) st = compress(o, &merged, err);
     if (!st) st = weft_adapter_file_save(merged, base, out, err);
     if (!st && o->compress) st = print_lost(merged, o->json, err);
+    snprintf(more, sizeof more, ", %d adapter%s merged", o->adapters.n, o->adapters.n == 1 ? "" : "s");
+    if (!st && !o->json) st = print_written(merged, out, more, err);
     weft_adapter_file_close(&merged);
     return st;
 }
@@ -318,7 +340,7 @@ static int merge_command(int argc, char **argv)
         "told (relative, in Frobenius's norm). Adapters with DoRA's magnitudes are merged into a "
         "model only. OUT is never what\n"
         "is read, an adapter never takes a model's place, nor a model an adapter's.\n" OUTPUT_RULE(
-            "An OUT that is a file"),
+            "An OUT that is a file") ADAPTER_PIPES,
         "  weft adapter merge model.gguf styled.gguf --adapter s=style.gguf:0.8 --type Q4_K_M\n"
         "  weft adapter merge model.gguf both.gguf --adapter a=a.gguf:0.5 --adapter "
         "b=b.gguf:0.5 --method ties --density 0.5\n"

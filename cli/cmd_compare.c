@@ -301,6 +301,11 @@ int cmd_compare(int argc, char **argv)
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (!rope_options_check("compare", &o.rope)) return EXIT_USAGE;
+    if (!o.adapters.n && !o.json) { /* a program's list may be of the base alone */
+        fprintf(stderr, "weft compare: --adapter is missing: what is the base compared with? "
+                        "--adapter [NAME=]PATH, once for each; --json alone lists the base's answer\n");
+        return EXIT_USAGE;
+    }
     if (!adapter_options_parse("compare", &o.adapters, o.adapter) || !spares_base(&o)) return EXIT_USAGE;
     weft_error err = {0};
     return compare(&c, argv[first], argv[first + 1], &err) ? report("compare", &err) : EXIT_DONE;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/json.h"
@@ -13,8 +12,10 @@
 #include "commands.h"
 #include "kinds.h"
 #include "learn/store.h"
+#include "learn_history.h"
 #include "learn_svg.h"
 #include "learn_teach.h"
+#include "learn_tenants.h"
 #include "options.h"
 #include "outputs.h"
 #include "terminal.h"
@@ -28,30 +29,8 @@ static int as_json;
     }
 #define JSON_OPTION                                                                                                    \
     {                                                                                                                  \
-        "json", 0, OPT_FLAG, &as_json, NULL, "a line of JSON each", 0, 0, NULL                                         \
+        "json", 0, OPT_FLAG, &as_json, NULL, "lines of JSON instead", 0, 0, NULL                                       \
     }
-
-/* "2026-11-30 09:00", UTC. */
-static const char *time_text(int64_t ms, char out[32])
-{
-    const time_t t = (time_t)(ms / 1000);
-    struct tm tm;
-    if (!ms || !gmtime_r(&t, &tm) || !strftime(out, 32, "%Y-%m-%d %H:%M", &tm)) snprintf(out, 32, "-");
-    return out;
-}
-
-/* The tenants of a store; only the first stays. */
-struct tenants {
-    int n;
-    char first[WEFT__LEARN_TENANT];
-};
-
-static int note_tenant(void *arg, const char *name)
-{
-    struct tenants *t = arg;
-    if (!t->n++) snprintf(t->first, sizeof t->first, "%s", name);
-    return 0;
-}
 
 /* Parses, and opens the store. *rc: what the command ends with when it is not open. */
 static weft__learn_store *open_given(const command_spec *spec, int argc, char **argv, int writes, int *rc,
@@ -71,22 +50,6 @@ static weft__learn_store *open_given(const command_spec *spec, int argc, char **
     return s;
 }
 
-/* The tenant that is meant. 0 after a message. */
-static int settle_tenant(const command_spec *spec, weft__learn_store *s, struct tenants *all, int *rc, weft_error *err)
-{
-    weft_status st = weft__learn_tenants(s, note_tenant, all, err);
-    if (st) *rc = report(spec->name, err);
-    if (st || tenant) return !st;
-    if (all->n == 1) {
-        tenant = all->first;
-        return 1;
-    }
-    fprintf(stderr, "weft %s: %s\n", spec->name,
-            all->n ? "--tenant is missing: whose; 'weft learn status' lists them" : "nothing is kept there");
-    *rc = all->n ? EXIT_USAGE : EXIT_FAILED;
-    return 0;
-}
-
 /* ---- status ---- */
 
 static const char *picture;
@@ -104,7 +67,7 @@ static const command_spec STATUS_SPEC = {
     "DIR [options]",
     "Lists whose answers a server keeps in DIR (weft serve --learn DIR), and what was said of them. May run beside "
     "the\n"
-    "server.\n" OUTPUT_RULE("The F of --svg"),
+    "server. " LEARN_TENANTS_HELP "\n" OUTPUT_RULE("The F of --svg"),
     "  weft learn status learned\n"
     "  weft learn status learned --tenant key-0123456789ab --svg learned.svg\n",
     STATUS_OPTIONS,
@@ -132,8 +95,8 @@ static void print_totals(const char *name, const weft__learn_totals *t)
     weft__strbuf quoted = {0};
     if (!as_json) {
         printf("%-24s %9" PRId64 " %9" PRId64 " %8" PRId64 " %8" PRId64 " %9.1f  %16s  %16s\n",
-               *name ? name : LEARN_NO_KEY, t->n_answers, t->n_events, t->n_memories, t->n_versions,
-               (double)t->bytes / 1e6, time_text(t->first_ms, first), time_text(t->last_ms, last));
+               learn_tenant_shown(name), t->n_answers, t->n_events, t->n_memories, t->n_versions,
+               (double)t->bytes / 1e6, learn_time_text(t->first_ms, first), learn_time_text(t->last_ms, last));
         return;
     }
     weft__json_write_string(&quoted, name, strlen(name));
@@ -171,9 +134,10 @@ static int run_status(int argc, char **argv)
     weft__learn_totals t;
     weft__learn_store *s = open_given(&STATUS_SPEC, argc, argv, 0, &rc, &err);
     if (!s) return rc;
-    if (picture && picture_refused(picture)) {
+    if (picture && picture_refused(picture)) rc = EXIT_FAILED;
+    if (rc || (tenant && !learn_tenant_is_there(STATUS_SPEC.name, s, tenant, &rc))) {
         weft__learn_close(&s);
-        return EXIT_FAILED;
+        return rc;
     }
     weft_status st = weft__learn_tenants(s, add_name, &names, &err);
     if (!st && names.failed) st = weft_fail(&err, WEFT_NO_MEMORY, "no memory for the list");
@@ -184,7 +148,6 @@ static int run_status(int argc, char **argv)
         st = weft__learn_count(s, names.items[i], &t, &err);
         if (!st) print_totals(names.items[i], &t);
     }
-    if (!st && tenant && !names.n) st = weft_fail(&err, WEFT_NOT_FOUND, "nothing is kept of %s", tenant);
     if (!st && picture) st = learn_draw(s, names.items, names.n, picture, &err);
     weft__free(names.items);
     weft__learn_close(&s);
@@ -194,69 +157,25 @@ static int run_status(int argc, char **argv)
 /* ---- history ---- */
 
 static const option_spec HISTORY_OPTIONS[] = {TENANT_OPTION, JSON_OPTION, {0}};
-static const command_spec HISTORY_SPEC = {
-    "learn history",
-    "DIR [options]",
-    "Prints what was said of a tenant's answers, and what became of its adapter, in order.",
-    "  weft learn history learned --tenant key-0123456789ab\n",
-    HISTORY_OPTIONS,
-    1,
-    1};
-
-static int print_event(void *arg, const weft__learn_event *e)
-{
-    char when[32], shown[80];
-    weft__strbuf text = {0};
-    (void)arg;
-    if (!as_json) {
-        printf("%6" PRId64 "  %s  %-10s  %s %d  %s@%" PRId64, e->event, time_text(e->time_ms, when),
-               weft__learn_kind_name(e->kind), e->answer.id, e->answer.choice,
-               *e->answer.adapter ? e->answer.adapter : "base", e->answer.version);
-        if (e->kind >= WEFT__LEARN_THUMB) printf("  %g", e->value);
-        if (e->over.id) printf("  over %s %d", e->over.id, e->over.choice);
-        if (e->text) printf("  %s", weft__utf8_show(shown, sizeof shown, e->text, e->n_text));
-        putchar('\n');
-        return 0;
-    }
-    if (e->text) weft__json_write_string(&text, e->text, e->n_text);
-    printf("{\"event\":%" PRId64 ",\"time_ms\":%" PRId64 ",\"kind\":\"%s\",\"request_id\":\"%s\",\"index\":%d,"
-           "\"version\":%" PRId64 ",\"value\":%.17g,\"text\":%s}\n",
-           e->event, e->time_ms, weft__learn_kind_name(e->kind), e->answer.id, e->answer.choice, e->answer.version,
-           e->value, text.data ? text.data : "null");
-    weft__strbuf_free(&text);
-    return 0;
-}
-
-static int print_version(void *arg, const weft__learn_version *v)
-{
-    char when[32];
-    weft__strbuf name = {0};
-    (void)arg;
-    weft__json_write_string(&name, v->adapter, strlen(v->adapter));
-    if (as_json)
-        printf("{\"adapter\":%s,\"version\":%" PRId64 ",\"what\":\"%s\",\"content\":\"%s\",\"time_ms\":%" PRId64
-               ",\"report\":%s}\n",
-               name.data ? name.data : "null", v->version, v->what, v->content, v->time_ms,
-               *v->report ? v->report : "null");
-    else
-        printf("%s@%" PRId64 "  %s  %-11s  %.12s  events %" PRId64 " to %" PRId64 "  %s\n", v->adapter, v->version,
-               time_text(v->time_ms, when), v->what, v->content, v->first_event, v->last_event, v->report);
-    weft__strbuf_free(&name);
-    return 0;
-}
+static const command_spec HISTORY_SPEC = {"learn history",
+                                          "DIR [options]",
+                                          "Prints what was said of a tenant's answers, and what became of its adapter, "
+                                          "in order: two tables.\n" LEARN_TENANTS_HELP,
+                                          "  weft learn history learned --tenant key-0123456789ab\n"
+                                          "  weft learn history learned --tenant user-ann --json\n",
+                                          HISTORY_OPTIONS,
+                                          1,
+                                          1};
 
 static int run_history(int argc, char **argv)
 {
     weft_error err = {0};
     int rc;
-    struct tenants all = {0};
+    char only_one[WEFT__LEARN_TENANT];
     weft__learn_store *s = open_given(&HISTORY_SPEC, argc, argv, 0, &rc, &err);
     if (!s) return rc;
-    if (settle_tenant(&HISTORY_SPEC, s, &all, &rc, &err)) {
-        weft_status st = weft__learn_events(s, tenant, 0, NULL, print_event, NULL, &err);
-        if (!st) st = weft__learn_versions(s, tenant, NULL, print_version, NULL, &err);
-        if (st) rc = report("learn history", &err);
-    }
+    tenant = learn_tenant_settle(HISTORY_SPEC.name, s, tenant, only_one, &rc);
+    if (tenant && learn_history_print(s, tenant, as_json, &err)) rc = report(HISTORY_SPEC.name, &err);
     weft__learn_close(&s);
     return rc;
 }
@@ -272,15 +191,15 @@ static const option_spec EXPORT_OPTIONS[] = {
      0, 0, NULL, "sft pairs rewards"},
     {0},
 };
-static const command_spec EXPORT_SPEC = {
-    "learn export",
-    "DIR [options]",
-    "Prints what was said of a tenant's answers as records that weft adapter train reads, a line each.",
-    "  weft learn export learned --tenant key-0123456789ab > corrections.jsonl\n"
-    "  weft adapter train model.gguf --data corrections.jsonl --out mine\n",
-    EXPORT_OPTIONS,
-    1,
-    1};
+static const command_spec EXPORT_SPEC = {"learn export",
+                                         "DIR [options]",
+                                         "Prints what was said of a tenant's answers as records that weft adapter "
+                                         "train reads, a line each.\n" LEARN_TENANTS_HELP,
+                                         "  weft learn export learned --tenant key-0123456789ab > corrections.jsonl\n"
+                                         "  weft adapter train model.gguf --data corrections.jsonl --out mine\n",
+                                         EXPORT_OPTIONS,
+                                         1,
+                                         1};
 
 struct exporting {
     weft__learn_form form;
@@ -303,14 +222,15 @@ static int run_export(int argc, char **argv)
 {
     weft_error err = {0};
     int rc;
-    struct tenants all = {0};
+    char only_one[WEFT__LEARN_TENANT];
     struct exporting x = {0};
     weft__learn_store *s = open_given(&EXPORT_SPEC, argc, argv, 0, &rc, &err);
     if (!s) return rc;
     x.form = !strcmp(form, "pairs")     ? WEFT__LEARN_AS_PAIRS
              : !strcmp(form, "rewards") ? WEFT__LEARN_AS_REWARDS
                                         : WEFT__LEARN_AS_SFT;
-    if (settle_tenant(&EXPORT_SPEC, s, &all, &rc, &err)) {
+    tenant = learn_tenant_settle(EXPORT_SPEC.name, s, tenant, only_one, &rc);
+    if (tenant) {
         weft_status st = weft__learn_events(s, tenant, 0, NULL, export_event, &x, &err);
         if (!st && x.line.failed) st = weft_fail(&err, WEFT_NO_MEMORY, "no memory for a record");
         if (st) rc = report("learn export", &err);
@@ -325,12 +245,17 @@ static int run_export(int argc, char **argv)
 
 /* ---- forget ---- */
 
-static const option_spec FORGET_OPTIONS[] = {TENANT_OPTION, {0}};
+static const option_spec FORGET_OPTIONS[] = {
+    {"tenant", 0, OPT_TEXT, &tenant, "NAME", "whose, as status lists them", 0, 0, NULL},
+    JSON_OPTION,
+    {0},
+};
 static const command_spec FORGET_SPEC = {
     "learn forget",
     "DIR --tenant NAME",
     "Takes all of a tenant out of DIR: answers, feedback, memories, adapters. The witness log keeps hashes, which say\n"
-    "nothing without the tenant's salt, which goes too. While a server has DIR, ask it: POST /v1/learn/forget.",
+    "nothing without the tenant's salt, which goes too. While a server has DIR, ask it: POST "
+    "/v1/learn/forget.\n" LEARN_TENANTS_HELP,
     "  weft learn forget learned --tenant key-0123456789ab\n",
     FORGET_OPTIONS,
     1,
@@ -347,7 +272,13 @@ static int run_forget(int argc, char **argv)
     if (!tenant) {
         fprintf(stderr, "weft learn forget: --tenant is missing: whose; 'weft learn status' lists them\n");
         rc = EXIT_USAGE;
+    } else if (!learn_tenant_is_there(FORGET_SPEC.name, s, tenant, &rc)) {
+        weft__learn_close(&s);
+        return rc;
     } else if (weft__learn_forget(s, tenant, &had, &err)) rc = report("learn forget", &err);
+    else if (as_json)
+        printf("{\"answers\":%" PRId64 ",\"events\":%" PRId64 ",\"memories\":%" PRId64 ",\"versions\":%" PRId64 "}\n",
+               had.n_answers, had.n_events, had.n_memories, had.n_versions);
     else
         printf("forgotten: %" PRId64 " answers, %" PRId64 " events of feedback, %" PRId64 " memories, %" PRId64
                " versions\n",

@@ -237,7 +237,9 @@ static const option_spec OPTIONS[] = {
     {"host", 0, OPT_TEXT, &given.server.host, "H", "address to listen on (127.0.0.1)", 0, 0, NULL},
     {"port", 'p', OPT_INT, &given.server.port, "P", "its port, 0 or -1: any (8080)", -1, 65535, NULL},
     {"unix", 0, OPT_TEXT, &given.server.unix_path, "PATH", "listen on a unix socket instead", 0, 0, NULL},
-    {"api-key", 0, OPT_LIST, &given.keys, "K", "clients must send it; may be repeated", 0, 0, NULL},
+    {"api-key", 0, OPT_LIST, &given.keys, "K",
+     "clients must send it, and are told apart by it alone: 'user' of a request is not read then; may be repeated", 0,
+     0, NULL},
     {"admin-key", 0, OPT_LIST, &given.admins, "K",
      "the same; its clients may change what all get, and see what all do; may be repeated; without keys: clients "
      "on this machine, through no proxy",
@@ -307,8 +309,8 @@ static const option_spec OPTIONS[] = {
      0, 0, NULL},
     {"route-by", 0, OPT_TEXT, &given.server.route_by, "HOW",
      "linucb, thompson; baselines: beta, uniform, first (linucb)", 0, 0, NULL, "linucb thompson beta uniform first"},
-    {"route-cost", 0, OPT_DOUBLE, &given.server.route_cost, "W",
-     "what a COST of 1 takes from a reward, which is 0 to 1 (0)", 0, 1000, NULL},
+    {"route-cost", 0, OPT_DOUBLE, &given.server.route_cost, "W", "what a COST of 1 takes from a reward, 0 to 1 (0)", 0,
+     1, NULL},
     {"route-embed", 0, OPT_FLAG, &given.server.route_embed, NULL,
      "requests are seen by an embedding as well, which the first arm's model makes: a step of it before each", 0, 0,
      NULL},
@@ -383,31 +385,24 @@ static const command_spec SPEC = {
     0,
     1};
 
-/* An option that would do nothing without another one. */
-static int lacks(int is_given, const char *name, const void *other, const char *wanted)
+static int lists_end(const struct serve_options *o)
 {
-    if (!is_given || other) return 0;
-    fprintf(stderr, "weft serve: %s does nothing without %s; give both, or neither\n", name, wanted);
-    return 1;
+    return !full(&o->keys, "--api-key") && !full(&o->admins, "--admin-key") && !full(&o->proxies, "--proxy") &&
+           !full(&o->origins, "--cors-origin") && !full(&o->hosts, "--allow-host") && !full(&o->aliases, "--alias") &&
+           !full(&o->folders, "--models") && !full(&o->models, "--model") && !full(&o->route, "--route") &&
+           !full(&o->pins, "--pin");
 }
 
-/* Whether each option has a value that it may have; says which has not. */
-static int values_are_known(const struct serve_options *o)
+/* What is about MODEL, where there is none: says so. */
+static int is_about_model(const struct serve_options *o)
 {
-    const char *store = o->engine.store_dir;
-    if (lacks(o->server.learn_share >= 0, "--learn-share", o->server.learn_dir, "--learn") ||
-        lacks(o->server.metrics_every_s, "--metrics-every", o->server.metrics_file, "--metrics-file") ||
-        lacks(o->store_mb, "--store-mb", store, "--store") || lacks(o->swap_mb, "--swap-mb", store, "--store") ||
-        lacks(!strcmp(o->swap, "always"), "--swap always", store, "--store") ||
-        lacks(o->server.tls_cert_file != NULL, "--tls-cert", o->server.tls_key_file, "--tls-key") ||
-        lacks(o->server.tls_key_file != NULL, "--tls-key", o->server.tls_cert_file, "--tls-cert"))
-        return 0;
-    if (full(&o->keys, "--api-key") || full(&o->admins, "--admin-key") || full(&o->proxies, "--proxy") ||
-        full(&o->origins, "--cors-origin") || full(&o->hosts, "--allow-host") || full(&o->aliases, "--alias") ||
-        full(&o->folders, "--models") || full(&o->models, "--model") || full(&o->route, "--route") ||
-        full(&o->pins, "--pin"))
-        return 0;
-    return 1;
+    const char *what = o->adapters.n || o->aliases.n ? "--adapter and --alias are about MODEL"
+                       : o->server.learn_share >= 0  ? "--learn-share is about MODEL, over which it learns"
+                       : o->draft                    ? "--draft is about MODEL, for which it guesses"
+                       : !strcmp(o->spec, "draft")   ? "--spec draft is about MODEL, which has a --draft"
+                                                     : NULL;
+    if (what) fprintf(stderr, "weft serve: %s; name one\n", what);
+    return what != NULL;
 }
 
 /* The model that is the command's own, after what the file says, "": none; NULL after a message: *rc is the exit
@@ -437,19 +432,12 @@ int cmd_serve(int argc, char **argv)
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     const char *model = settle_model(&given, first < argc ? argv[first] : NULL, &rc);
     if (!model) return rc;
-    if (!values_are_known(&given)) return EXIT_USAGE;
+    if (!serve_check_wants(&SPEC, given.config) || !lists_end(&given)) return EXIT_USAGE;
     if (!rope_options_check("serve", &given.rope)) return EXIT_USAGE;
     if (!draft_check("serve", given.draft, given.spec)) return EXIT_USAGE;
     if (given.memory) s->memory = fit_size(given.memory); /* the option's check let it through */
     const char *path = *model ? model : NULL;
-    if (!path && (given.adapters.n || given.aliases.n)) {
-        fprintf(stderr, "weft serve: --adapter and --alias are about MODEL; name one\n");
-        return EXIT_USAGE;
-    }
-    if (!path && given.server.learn_share >= 0) {
-        fprintf(stderr, "weft serve: --learn-share is about MODEL, over which it learns; name one\n");
-        return EXIT_USAGE;
-    }
+    if (!path && is_about_model(&given)) return EXIT_USAGE;
     if (!adapter_options_parse("serve", &given.adapters, given.adapter)) return EXIT_USAGE;
     if (output_refused("serve", e->trace) || output_refused("serve", s->metrics_file)) return EXIT_FAILED;
     if (writes_over_input(&given, path)) return EXIT_FAILED;

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/svg.h"
 #include "format/out_file.h"
-#include "learn_teach.h"
+#include "learn_tenants.h"
 
 enum {
     WIDTH = 860,

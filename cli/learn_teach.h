@@ -4,11 +4,6 @@
 #ifndef WEFT_CLI_LEARN_TEACH_H
 #define WEFT_CLI_LEARN_TEACH_H
 
-/* "(no key)" as `status` lists the tenant of requests without a key and without `user`, whose name is "". */
-#define LEARN_NO_KEY "(no key)"
-/* The tenant that --tenant names; NULL: none. */
-const char *learn_tenant_named(const char *given);
-
 int learn_teach(int argc, char **argv);
 int learn_consolidate(int argc, char **argv);
 int learn_rollback(int argc, char **argv);

@@ -216,6 +216,15 @@ static int is_ours(const command_spec *spec, const char *argument)
     return !strncmp("help", argument + 2, n);
 }
 
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz-"
+
+/* Is an answer about an option that this command lacks? What stands behind "weft" is another command's. */
+static int is_lacking(const command_spec *spec, const char *answer)
+{
+    const char *name = strstr(answer, "--"), *other = strstr(answer, "weft ");
+    return name && (!other || other > name) && !by_name(spec, name + 2, strspn(name + 2, NAME_LETTERS));
+}
+
 /* 1 after a message about an option of other programs, before any value is read: "-ngl 99" is not "-n gl". */
 static int find_foreign(const command_spec *spec, int argc, char **argv)
 {
@@ -225,8 +234,9 @@ static int find_foreign(const command_spec *spec, int argc, char **argv)
         const char *answer = is_ours(spec, argv[i]) ? NULL : near_foreign_option(spec->name, argv[i]);
         if (o && o->kind != OPT_FLAG) i++; /* its value */
         if (!answer) continue;
-        fprintf(stderr, "weft %s: there is no %.*s: %s\nTry 'weft %s --help'.\n", spec->name,
-                (int)strcspn(argv[i], "="), argv[i], answer, spec->name);
+        fprintf(stderr, "weft %s: there is no %.*s: %s", spec->name, (int)strcspn(argv[i], "="), argv[i], answer);
+        if (is_lacking(spec, answer)) fprintf(stderr, ", which 'weft %s' does not have", spec->name);
+        fprintf(stderr, "\nTry 'weft %s --help'.\n", spec->name);
         return 1;
     }
     return 0;

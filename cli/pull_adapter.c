@@ -90,7 +90,7 @@ void pull_tell_adapter(const char *path)
         fprintf(stderr, " of ");
         print_clean(stderr, base, strlen(base), 0);
     }
-    if (b.fits[0]) fprintf(stderr, "; it fits %s (--adapter NAME=PATH)\n", b.fits);
+    if (b.fits[0]) fprintf(stderr, "; it fits %s (weft run, chat and serve have --adapter NAME=PATH)\n", b.fits);
     else if (!b.n) fprintf(stderr, "; no model was pulled yet on which it could be tried\n");
     else {
         fprintf(stderr, "; it fits none of the %d models that were pulled: ", b.n);

@@ -223,19 +223,97 @@ static const setting *find_setting(const weft__config_settings *all, const char 
     return i < all->n ? &all->items[i] : NULL;
 }
 
-/* One does nothing without the other; the line may give that. */
-static void want_pair(looking *l, const char *one, const char *other)
+/* Options that do nothing without one of others, with blanks between: the first of these is named. value: only that one
+ * of its values; NULL: any. */
+static const struct wanting {
+    const char *one, *value, *others;
+} WANTS[] = {
+    {"tls-cert", NULL, "tls-key"},
+    {"tls-key", NULL, "tls-cert"},
+    {"metrics-every", NULL, "metrics-file"},
+    {"store-mb", NULL, "store"},
+    {"swap-mb", NULL, "store"},
+    {"swap", "always", "store"},
+    {"learn-share", NULL, "learn"},
+    {"learn-days", NULL, "learn"},
+    {"learn-mb", NULL, "learn"},
+    {"feedback-per-hour", NULL, "learn"},
+    {"log-sync", NULL, "learn"},
+    {"memories", NULL, "learn"},
+    {"route-by", NULL, "route"},
+    {"route-cost", NULL, "route"},
+    {"route-embed", NULL, "route"},
+    {"adapter-mb", NULL, "adapter-dir adapter learn-share"},
+    {"adapter-type", NULL, "adapter-dir adapter learn-share"},
+};
+enum { N_WANTS = sizeof WANTS / sizeof *WANTS };
+
+static const setting *setting_of(const weft__config *c, const char *name)
 {
-    const setting *s = find_setting(&l->config->server, one);
-    if (s && !find_setting(&l->config->server, other) && !options_given(l->spec, other))
-        weft__config_fault_add(l->faults, s->line, s->column, "server: '%s' wants '%s' beside it", one, other);
+    const setting *s = c ? find_setting(&c->server, name) : NULL;
+    return s && s->n == 1 && !strcmp(s->values[0], "false") ? NULL : s; /* of a flag */
 }
 
-static const char *const PAIRS[][2] = {{"tls-cert", "tls-key"},
-                                       {"tls-key", "tls-cert"},
-                                       {"metrics-every", "metrics-file"},
-                                       {"store-mb", "store"},
-                                       {"swap-mb", "store"}};
+/* A model of the file has adapters, or a folder of them, of its own. */
+static int has_adapters(const weft__config *c)
+{
+    for (size_t i = 0; c && i < c->n_models; i++)
+        if (c->models[i].n_adapters || find_setting(&c->models[i].options, "adapter-dir")) return 1;
+    return 0;
+}
+
+static int is_any_given(const command_spec *spec, const weft__config *c, const char *names)
+{
+    char name[32];
+    for (size_t n; *names; names += n + (names[n] == ' ')) {
+        n = strcspn(names, " ");
+        snprintf(name, sizeof name, "%.*s", (int)n, names);
+        if (options_given(spec, name) || setting_of(c, name)) return 1;
+        if (!strcmp(name, "adapter") && has_adapters(c)) return 1;
+    }
+    return 0;
+}
+
+/* The text that the line gave. */
+static const char *text_given(const command_spec *spec, const char *name)
+{
+    const option_spec *o = spec->options;
+    while (strcmp(o->name, name)) o++;
+    return *(const char *const *)o->out;
+}
+
+/* Is it given, and none of those that it wants? *s: where, NULL: on the line. */
+static int lacks(const command_spec *spec, const weft__config *c, const struct wanting *w, const setting **s)
+{
+    const int on_line = options_given(spec, w->one);
+    *s = on_line ? NULL : setting_of(c, w->one);
+    if (!on_line && !*s) return 0;
+    if (w->value && strcmp(on_line ? text_given(spec, w->one) : (*s)->values[0], w->value)) return 0;
+    return !is_any_given(spec, c, w->others);
+}
+
+int serve_check_wants(const command_spec *spec, const weft__config *c)
+{
+    for (size_t i = 0; i < N_WANTS; i++) {
+        const setting *s;
+        const struct wanting *w = &WANTS[i];
+        if (!lacks(spec, c, w, &s)) continue;
+        fprintf(stderr, "weft %s: --%s%s%s does nothing without --%.*s; give both, or neither\n", spec->name, w->one,
+                w->value ? " " : "", w->value ? w->value : "", (int)strcspn(w->others, " "), w->others);
+        return 0;
+    }
+    return 1;
+}
+
+static void look_at_wants(looking *l)
+{
+    for (size_t i = 0; i < N_WANTS; i++) {
+        const setting *s;
+        if (lacks(l->spec, l->config, &WANTS[i], &s) && s)
+            weft__config_fault_add(l->faults, s->line, s->column, "server: '%s' wants '%.*s' beside it", WANTS[i].one,
+                                   (int)strcspn(WANTS[i].others, " "), WANTS[i].others);
+    }
+}
 
 /* ---- names ---- */
 
@@ -363,7 +441,7 @@ void serve_check_look(const command_spec *spec, const weft__config *c, int model
     weft_error err = {0};
     const size_t n_before = faults->n;
     look_at_settings(&l, &c->server);
-    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++) want_pair(&l, PAIRS[i][0], PAIRS[i][1]);
+    look_at_wants(&l);
     for (size_t i = 0; i < c->n_presets; i++)
         fault_readable(&l, c->presets[i].line, c->presets[i].column, c->presets[i].name, c->presets[i].chat_template);
     for (size_t i = 0; i < c->n_models; i++) look_at_model(&l, &c->models[i]);

@@ -126,7 +126,7 @@ typedef struct weft_server_params {
      * one; the first answers until there is feedback. NULL: there is no model `auto` */
     const char *const *route;
     const char *route_by; /* linucb, thompson, beta, uniform, first; NULL: linucb */
-    double route_cost;    /* what a cost of 1 takes from a reward: 0 */
+    double route_cost;    /* what a cost of 1 takes from a reward, 0 to 1: 0 */
     /* with learn_dir: callers' corrections become versions of adapters of their own, behind a gate, over the model that
      * weft_server_new is given; how much of its time the thread that learns takes while requests run, 0 (it waits until
      * none does) to 1; below 0, the default: nothing is learned */

@@ -28,7 +28,8 @@ from ._errors import (
     UnsupportedError,
 )
 from ._eval import Divergence, Estimate, Paired, Perplexity, Score, Scores
-from ._model import DraftStats, Model, ModelInfo, Stats
+from ._facts import DraftStats, ModelInfo, Stats
+from ._model import Model
 from ._native import lib as _lib
 from ._native import text_of as _text_of
 from ._requests import Completion, TokenProb, ToolCall

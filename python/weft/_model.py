@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Coroutine, Dict, Iterator, List, Mapping, Optional, Sequence, Type, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, AsyncIterator, Coroutine, Dict, Iterator, List, Mapping, Optional, Sequence, Type, TypeVar, Union, overload
 
 from ._adapters import Adapters
 from ._errors import UnsupportedError
-from ._eval import Divergence, Perplexity, Scores, divergence_of, measured, perplexity_of, task_scores
+from ._facts import DraftStats, ModelInfo, Stats, engine_options
+from ._measures import Measures
 from ._native import Handle, Path, Progress, call, encoded, ffi, kv_type, lib, new_error, params, progress_callback, result, text_of
 from ._requests import (
     ChatParser,
@@ -30,91 +30,13 @@ from ._text import Grammar, Message, Template, Tokenizer, Tool, prompt_ids
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from typing_extensions import Literal, TypedDict, Unpack
+    from typing_extensions import Literal, Unpack
 
-    from ._eval import Form, Texts
+    from ._facts import EngineOptions, Spec
     from ._requests import AdapterChoice, ChatOptions, Options, Prompt
 
-    Spec = Literal["off", "auto", "suffix", "draft"]
-
-    class EngineOptions(TypedDict, total=False):
-        """Further fields of ``weft_engine_params`` (``weft/engine.h``)."""
-
-        step_rows: int
-        chunk: int
-        steady_ms: int
-        isolate_tenants: bool
-        store_bytes: int
-        disk_wait_ms: int
-        swap: Literal["auto", "off", "always"]
-        swap_bytes: int
-        trace: Path
-        adapter_bytes: int
-        lock_memory: bool
-        kv_bytes: int
-
-
 T = TypeVar("T")
-SPECS = ("off", "auto", "suffix", "draft")
-SWAPS = ("auto", "off", "always")
-ENGINE_OPTIONS = tuple("step_rows chunk steady_ms isolate_tenants store_bytes disk_wait_ms swap swap_bytes trace adapter_bytes lock_memory kv_bytes".split())
 Schema = Union[Mapping[str, Any], None]
-
-
-@dataclass(frozen=True)
-class ModelInfo:
-    """What a model is. ``n_ctx_max``: tokens of a context at most; ``n_bytes``: of all tensors."""
-
-    arch: str
-    name: str
-    type: str
-    device: str
-    n_vocab: int
-    n_ctx_train: int
-    n_ctx_max: int
-    n_layers: int
-    n_heads: int
-    n_kv_heads: int
-    d_model: int
-    d_ff: int
-    n_params: int
-    n_bytes: int
-    n_threads: int
-
-
-@dataclass(frozen=True)
-class DraftStats:
-    """Of one that guesses tokens ahead: drafts that were tried, their tokens, and those that answers went on with."""
-
-    n_drafts: int
-    n_tokens: int
-    n_accepted: int
-
-
-@dataclass(frozen=True)
-class Stats:
-    """What a model's engine has done, and holds now (``weft_engine_stats``); counts are of the last step that ended.
-
-    ``drafts``: by who guessed them, "suffix", "prediction", "forced" (by a form of the answer) and "model".
-    """
-
-    n_running: int
-    n_waiting: int
-    n_steps: int
-    n_submitted: int
-    n_finished: int
-    n_cancelled: int
-    n_failed: int
-    n_generated: int
-    prompt_tokens: int
-    cached_tokens: int
-    kv_pages: int
-    kv_pages_used: int
-    kv_pages_cached: int
-    n_preempted: int
-    n_rows_prompt: int
-    n_rows_decode: int
-    drafts: Mapping[str, DraftStats]
 
 
 def resolved(path: Path) -> bytes:
@@ -124,7 +46,7 @@ def resolved(path: Path) -> bytes:
     return bytes(ffi.string(found))
 
 
-class Model:
+class Model(Measures):
     """A model of a file (GGUF, a compiled plan, a Hugging Face folder) or of the name that it was pulled by.
 
     Args:
@@ -176,7 +98,7 @@ class Model:
         if isinstance(kv_types, str):
             raise TypeError("kv_types is a list of names")
         self._kv_types = [kv_type(name) for name in kv_types]
-        more = _engine_options(spec, engine)
+        more = engine_options(spec, engine)
         told = progress_callback(progress)
         p = params("weft_model_params", {"n_threads": threads, "n_ctx": context, "provider": provider, "progress": told.pointer}, keep)
         box, err = ffi.new("weft_model **"), new_error()
@@ -477,115 +399,6 @@ class Model:
         """
         return completed(self._run([self._chat_request(messages, schema, tools, tool_choice, options)]))[0]
 
-    # ---- measuring ----
-
-    def perplexity(
-        self,
-        texts: Texts,
-        *,
-        adapter: Optional[Mapping[Any, float]] = None,
-        context: int = 0,
-        chunks: int = 0,
-        kv: Optional[str] = None,
-        save_base: Optional[Path] = None,
-        progress: Optional[Callable[[float], Any]] = None,
-    ) -> Perplexity:
-        """How well the model predicts a text, as ``weft eval perplexity`` and llama-perplexity have it; or texts, as ``weft eval documents``.
-
-        Args:
-            texts: one text, or its token ids: it is cut into chunks, of two at least, the second half of each of which is scored. A list of
-                them: each is read from its beginning, and every token but the first is scored.
-            adapter: {Adapter: weight}, a stack.
-            context: tokens of a chunk, or of a text at most; 0: 512, or the model's where that is less.
-            chunks: no more than so many; 0: all.
-            kv: type of keys and values; None: the model's.
-            save_base: a file for the model's probabilities, which ``kl`` takes as ``base``; of one text.
-            progress: called with the fraction that is done; a true answer stops it (CancelledError).
-
-        Raises: ArgumentError (too short, ids out of range), UnsupportedError (text, and no tokenizer), LimitError (the context), FormatError
-        (a token without a finite log-probability), InputOutputError, CancelledError.
-        """
-        options = {"n_ctx": context, "n_chunks": chunks, "kv_dtype": self._kv if kv is None else kv_type(kv), "save_base": save_base}
-        return perplexity_of(measured(self._handle, texts, None, adapter, progress, options))
-
-    def kl(
-        self,
-        texts: Optional[Texts] = None,
-        *,
-        adapter: Optional[Mapping[Any, float]] = None,
-        base: Union[Model, Path, None] = None,
-        context: int = 0,
-        chunks: int = 0,
-        kv: Optional[str] = None,
-        progress: Optional[Callable[[float], Any]] = None,
-    ) -> Divergence:
-        """How far the model's probabilities are from a base's, KL(base || this), and both perplexities.
-
-        Args:
-            texts: as ``perplexity``; with a file as the base there are none, as it has the text.
-            base: None: the model without the adapters, so that this is what they make it forget; another model of the same vocabulary; or the
-                file of ``perplexity(..., save_base=...)``, of ``weft eval perplexity --kl-base`` or of llama-perplexity.
-            adapter, context, chunks, kv, progress: as ``perplexity``.
-
-        Raises: as ``perplexity``; ArgumentError (another vocabulary), FormatError (no such file); ValueError with neither base nor adapter.
-        """
-        if base is None and not adapter:
-            raise ValueError("the divergence is of an adapter, or from a base: give one of them")
-        options: Dict[str, Any] = {"n_ctx": context, "n_chunks": chunks, "kv_dtype": self._kv if kv is None else kv_type(kv)}
-        beside = self._handle if base is None else base._handle if isinstance(base, Model) else None
-        if beside is None:
-            options["base_file"] = base
-        return divergence_of(measured(self._handle, texts, beside, adapter, progress, options))
-
-    def eval_task(
-        self,
-        path: Path,
-        *,
-        form: Optional[Form] = None,
-        data: Union[Path, Sequence[Path], Mapping[str, Path], None] = None,
-        fewshot: Optional[int] = None,
-        repeats: int = 0,
-        max_tokens: int = 0,
-        temperature: Optional[float] = None,
-        adapter: Optional[AdapterChoice] = None,
-        chat: bool = False,
-        multiturn: bool = False,
-        system: Optional[str] = None,
-        bos: bool = True,
-        limit: int = 0,
-        seed: int = 1234,
-        fewshot_seed: int = 1234,
-        samples: Optional[Path] = None,
-        predictions: Optional[Path] = None,
-        baseline: Optional[Path] = None,
-        progress: Optional[Progress] = None,
-    ) -> Scores:
-        """Scores on a task: a task file of lm-evaluation-harness, plain JSONL, or what llama-perplexity reads; docs/howto/evaluate.md.
-
-        The documents run in common steps, beside whatever else the model does; no score depends on that.
-
-        Args:
-            form: what the file is; None: by its name.
-            data: JSONL in place of what the task names: a file, or {split: file}.
-            fewshot, repeats, max_tokens, temperature: examples, answers to a question, and how these are made; the task's where not given.
-            adapter: as ``generate``.
-            chat: prompts are messages in the model's chat template; multiturn: examples are turns of their own; system: stands in front.
-            bos: False: no BOS before texts, whatever the model's file says.
-            limit: the first documents alone; 0: all.
-            seed, fewshot_seed: of sampled answers; of the examples.
-            samples: a file with a line of JSON per document, from which a run that was stopped goes on.
-            predictions: a file for the answers to a task that is judged elsewhere.
-            baseline: samples of another run, to compare with.
-            progress: called with (task, fraction); a true answer stops it (CancelledError).
-
-        Raises: FormatError (the task, by line), ArgumentError, UnsupportedError, NotFoundError, ExistsError (samples of another run),
-        LimitError, InputOutputError, CancelledError.
-        """
-        task = {"form": form, "n_fewshot": fewshot, "repeats": repeats, "max_tokens": max_tokens, "temperature": temperature}
-        options: Dict[str, Any] = {"chat": chat, "multiturn": multiturn, "system": system, "no_bos": not bos, "limit": limit, "seed": seed}
-        options.update(fewshot_seed=fewshot_seed, samples=samples, predictions=predictions)
-        return task_scores(self._engine_handle(), path, data, adapter, baseline, progress, task, options)
-
     # ---- the same for event loops ----
 
     @overload
@@ -676,19 +489,6 @@ class Model:
     def session(self, *, context: int = 0, kv: Optional[str] = None, adapter: Optional[Mapping[Any, float]] = None) -> Session:
         """One sequence of tokens, for programs that pick tokens themselves; see Session."""
         return Session(self._handle, context or self._context, self._kv if kv is None else kv_type(kv), adapter)
-
-
-def _engine_options(spec: str, given: Mapping[str, Any]) -> Dict[str, Any]:
-    """Fields of ``weft_engine_params`` by their names, choices among them as numbers."""
-    unknown = set(given) - set(ENGINE_OPTIONS)
-    if unknown:
-        raise TypeError(f"there is no option {min(unknown)!r}; there are {', '.join(ENGINE_OPTIONS)}")
-    values = dict(given)
-    for key, value, names in (("spec", spec, SPECS), ("swap", given.get("swap", "auto"), SWAPS)):
-        if value not in names:
-            raise ValueError(f"{key} is one of {', '.join(names)}; not {value!r}")
-        values[key] = names.index(value)
-    return values
 
 
 def _no_class_in_stream(schema: Any, stream: bool) -> None:

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { REWARD_MOST = 1000000, VERIFIER_MOST = 128, MESSAGE_MOST = 16 << 10 };
+enum { SCORE_MOST = 1000000, VERIFIER_MOST = 128, MESSAGE_MOST = 16 << 10 };
 
 static weft_status said_fault(char field[32], const char *name, weft_error *err, const char *what)
 {
@@ -64,7 +64,7 @@ static const char *read_verifier(const weft__json *v, weft__learn_feedback *f)
     f->value = 0;
     if (!only_members(v, names) || !said_text(weft__json_get(v, "name"), VERIFIER_MOST, &f->name, &n) ||
         !(weft__json_bool(weft__json_get(v, "passed"), &passed) ^ weft__json_double(score, &f->value)) ||
-        !(fabs(f->value) <= REWARD_MOST))
+        !(fabs(f->value) <= SCORE_MOST))
         return "must be an object: name, and passed (true, false) or score (a number), and perhaps a message";
     if (!score) f->value = passed;
     if (message && !said_text(message, MESSAGE_MOST, &f->text, &f->n_text))
@@ -86,8 +86,7 @@ static const char *read_value(weft__learn_kind kind, const weft__json *v, weft__
         f->value = weft__json_is(v, "up") ? 1 : -1;
         return weft__json_is(v, "up") || weft__json_is(v, "down") ? NULL : "must be up or down";
     case WEFT__LEARN_REWARD:
-        return weft__json_double(v, &f->value) && fabs(f->value) <= REWARD_MOST ? NULL
-                                                                                : "must be a number from -1e6 to 1e6";
+        return weft__json_double(v, &f->value) && fabs(f->value) <= 1 ? NULL : "must be a number from -1 to 1";
     case WEFT__LEARN_VERIFIER: return read_verifier(v, f);
     case WEFT__LEARN_KINDS: break;
     }

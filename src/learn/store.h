@@ -171,12 +171,12 @@ weft_status weft__learn_notes(weft__learn_store *store, const char *tenant, size
 
 /* ---- versions of a tenant's adapter ---- */
 
-/* Something that happened to one; rows are added, never changed. The last "published" or "rolled back" of a name says
+/* Something that happened to one; rows are added, never changed. The last "published" or "rolled_back" of a name says
  * what is current. Pointers borrowed, NULL: "". */
 typedef struct weft__learn_version {
     const char *tenant, *adapter;    /* the name without its version */
     int64_t version;                 /* 1.. */
-    const char *what;                /* "trained", "rejected", "published", "rolled back" */
+    const char *what;                /* "trained", "rejected", "published", "rolled_back" */
     const char *content, *parent;    /* content ids: of this version; of that it went on from, "": the base */
     const char *path;                /* within the tenant's folder */
     int64_t first_event, last_event; /* that it learned from; 0: none */

@@ -157,10 +157,11 @@ weft_status weft__learn_versions(weft__learn_store *s, const char *tenant, const
     sqlite3_stmt *q = NULL;
     int64_t number;
     weft_status st = begin_reading(s, tenant, &number, err);
-    if (!st && number)
+    if (!st && number) /* `what`: stores of before have "rolled back" */
         st =
             weft__learn_db_ask(s->reader, &q, err,
-                               "SELECT number, adapter, version, what, content, parent, path, first_event, last_event,"
+                               "SELECT number, adapter, version, replace(what, ' ', '_'), content, parent, path,"
+                               " first_event, last_event,"
                                " options, report, time FROM versions WHERE tenant = ?1 AND (?2 IS NULL OR adapter = ?2)"
                                " ORDER BY number",
                                "is", number, adapter);

@@ -267,6 +267,16 @@ int weft__teach_store_may(weft__teach_store *t, const char *tenant, const char *
     return may;
 }
 
+size_t weft__teach_store_published(weft__teach_store *t, const char *tenant, int64_t *out, size_t most)
+{
+    pthread_mutex_lock(&t->lock);
+    const weft__teach_of *one = known(t, tenant);
+    const size_t n = one ? one->n_published : 0;
+    for (size_t i = 0; i < n && i < most; i++) out[i] = one->published[n - 1 - i].version;
+    pthread_mutex_unlock(&t->lock);
+    return n;
+}
+
 void weft__teach_store_content(weft__teach_store *t, const char *tenant, const char *full_name, char *out)
 {
     pthread_mutex_lock(&t->lock);

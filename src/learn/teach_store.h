@@ -58,6 +58,8 @@ int weft__teach_store_name(weft__teach_store *t, const char *tenant, char *out);
 /* Where a version's file is, into out [4096]. WEFT_NOT_FOUND: what weft__teach_store_may does not allow. */
 weft_status weft__teach_store_path(weft__teach_store *t, const char *tenant, const char *full_name, char *out,
                                    weft_error *err);
+/* How many versions of a tenant's were published; out [most] has the numbers of the newest, these first. */
+size_t weft__teach_store_published(weft__teach_store *t, const char *tenant, int64_t *out, size_t most);
 /* Its content id, into out [WEFT__VERSION_CONTENT]; "": likewise. */
 void weft__teach_store_content(weft__teach_store *t, const char *tenant, const char *full_name, char *out);
 /* How many corrections of a tenant's wait to be learned, with the one in work. */

@@ -19,7 +19,7 @@ struct weft__versions {
     size_t n, room;
 };
 
-static const char *const WHAT[] = {"rejected", "published", "rolled back"};
+static const char *const WHAT[] = {"rejected", "published", "rolled_back"};
 
 const char *weft__version_what_name(weft__version_what what)
 {

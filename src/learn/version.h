@@ -27,7 +27,7 @@ typedef enum weft__version_what {
     WEFT__VERSION_PUBLISHED,  /* it is what the name stands for from now on */
     WEFT__VERSION_ROLLED_BACK /* the name stands for an earlier one again; 0: for the base alone */
 } weft__version_what;
-/* "rejected", "published", "rolled back" */
+/* "rejected", "published", "rolled_back" */
 const char *weft__version_what_name(weft__version_what what);
 /* 1 and *out, or 0: no such word. */
 int weft__version_what_of(const char *name, weft__version_what *out);

@@ -204,9 +204,7 @@ static weft_status open_all(weft__hf *hf, weft_error *err)
     weft_buffer *peft;
     if (status == WEFT_NOT_FOUND && !weft__hf_map(hf, "adapter_config.json", &peft, NULL)) {
         weft_buffer_release(&peft);
-        return weft_fail(
-            err, WEFT_UNSUPPORTED,
-            "it is an adapter (PEFT), which changes a model: give the model, and this as --adapter NAME=PATH");
+        return weft_fail(err, WEFT_UNSUPPORTED, "it is an adapter (PEFT)" WEFT__SOURCE_ADAPTER);
     }
     if (status == WEFT_NOT_FOUND)
         return weft_fail(err, status, "there is no config.json: it is no Hugging Face folder");

@@ -140,7 +140,7 @@ weft_status weft__source_is_model(const weft__source *src, weft_error *err)
     static const struct {
         const char *type, *what;
     } others[] = {
-        {"adapter", "an adapter (LoRA), which changes a model: give the model, and this as --adapter NAME=PATH"},
+        {"adapter", "an adapter (LoRA)" WEFT__SOURCE_ADAPTER},
         {"imatrix", "an importance matrix, which 'weft quantize --imatrix' takes"},
         {"vocabulary", "a vocabulary without a model, which 'weft train --tokenizer' takes"},
         {"checkpoint", "a checkpoint of a training, whose --resume goes on from it; the model is beside it"},

@@ -10,6 +10,11 @@
 #include "format/gguf.h"
 #include "format/tensors.h"
 
+/* Behind "it is an adapter": what to do with it, whichever command was given it. */
+#define WEFT__SOURCE_ADAPTER                                                                                           \
+    ", which changes a model: give the model, and this as --adapter NAME=PATH of weft run, chat, serve, compare or "   \
+    "eval; 'weft adapter merge' makes one model of both"
+
 typedef enum weft__source_kind {
     WEFT__SOURCE_INT,
     WEFT__SOURCE_FLOAT,

@@ -12,6 +12,7 @@
 #include "api/objects.h"
 #include "base/log.h"
 #include "learn/teach_store.h"
+#include "server/rules.h"
 
 /* ---- life ---- */
 
@@ -93,13 +94,15 @@ int weft__server_learned_may(const weft__server_model *m, const char *tenant, co
     return teacher_of(m) && weft__teach_store_may(teacher_of(m), tenant, name) > 0;
 }
 
+enum { OF = 256 /* bytes of the name before an '@' */ };
+
 /* "NAME@7": 1, and the name and the number, which may be 0. */
-static int split(const char *model, char name[WEFT__SERVER_LEARNED_OF], int64_t *version)
+static int split(const char *model, char name[OF], int64_t *version)
 {
     const char *at = strrchr(model, '@');
     const size_t n = at ? strspn(at + 1, "0123456789") : 0;
-    if (!n || n > 18 || at[1 + n] || (n > 1 && at[1] == '0') || at - model >= WEFT__SERVER_LEARNED_OF) return 0;
-    snprintf(name, WEFT__SERVER_LEARNED_OF, "%.*s", (int)(at - model), model);
+    if (!n || n > 18 || at[1 + n] || (n > 1 && at[1] == '0') || at - model >= OF) return 0;
+    snprintf(name, OF, "%.*s", (int)(at - model), model);
     *version = strtoll(at + 1, NULL, 10);
     return 1;
 }
@@ -107,37 +110,40 @@ static int split(const char *model, char name[WEFT__SERVER_LEARNED_OF], int64_t 
 /* "MODEL@7" of this model, by any of its names. */
 static int read_version(const weft__server_model *m, const char *model, int64_t *version)
 {
-    char name[WEFT__SERVER_LEARNED_OF];
+    char name[OF];
     return split(model, name, version) && weft__server_is_model_name(m, name);
 }
 
-int weft__server_learned_of(const weft__server_model *m, const char *model, char name[WEFT__SERVER_LEARNED_OF])
+int weft__server_learned_may_name(const weft__server_model *m, const weft__server_caller *who, const char *model)
 {
+    char name[OF];
     int64_t version;
-    return teacher_of(m) && split(model, name, &version) && weft__server_is_model_name(m, name);
+    return teacher_of(m) && split(model, name, &version) && weft__server_is_model_name(m, name) &&
+           weft__server_may_use_model(who, name);
 }
 
+static const char lineage_prefix[] = "learned-";
+
 /* "learned-3@7", and nothing else that has an '@': where any name is the model's, that is one, too. */
-static int is_learned(const char *model)
+static int is_learned(const char *model, char own[OF], int64_t *version)
 {
-    char own[WEFT__VERSION_NAME];
-    int64_t version;
-    return !strncmp(model, "learned-", strlen("learned-")) && weft__version_read_name(model, own, &version);
+    return !strncmp(model, lineage_prefix, sizeof lineage_prefix - 1) && split(model, own, version);
 }
 
 int weft__server_learned_named(const weft__server_model *m, const char *tenant, const char *model,
                                char out[WEFT__API_ADAPTER_NAME])
 {
-    char own[WEFT__VERSION_NAME];
+    char own[WEFT__VERSION_NAME], said[OF];
     int64_t version;
     weft__teach_store *t = teacher_of(m);
     if (!t) return -1;
+    out[0] = 0;
     if (read_version(m, model, &version)) {
-        out[0] = 0;
         if (!version) return 1;
         if (!weft__teach_store_name(t, tenant, own)) return 0;
         weft__version_write_name(own, version, out);
-    } else if (is_learned(model)) {
+    } else if (is_learned(model, said, &version)) {
+        if (!version) return weft__server_learned_is_lineage(m, tenant, said);
         snprintf(out, WEFT__API_ADAPTER_NAME, "%s", model);
     } else {
         return -1;
@@ -151,17 +157,31 @@ int weft__server_learned_is_lineage(const weft__server_model *m, const char *ten
     return teacher_of(m) && weft__teach_store_name(teacher_of(m), tenant, own) && !strcmp(own, name);
 }
 
+/* What says something of versions: 1, and which, 0 for the base alone. */
+static int says_version(const weft__server_model *m, const char *model, int64_t *version)
+{
+    char own[OF];
+    return read_version(m, model, version) || is_learned(model, own, version);
+}
+
 int weft__server_learned_is_base(const weft__server_model *m, const char *model)
 {
     int64_t version;
-    return teacher_of(m) && model && read_version(m, model, &version) && !version;
+    return teacher_of(m) && model && says_version(m, model, &version) && !version;
 }
 
 weft__server_model *weft__server_learned_model(weft_server *s, const char *name)
 {
     int64_t version;
     weft__server_model *m = s->models.first;
-    return s->teacher && (read_version(m, name, &version) || is_learned(name)) ? m : NULL;
+    return s->teacher && says_version(m, name, &version) ? m : NULL;
+}
+
+weft__server_model *weft__server_learned_model_of_lineage(weft_server *s, const char *name)
+{
+    const size_t n = sizeof lineage_prefix - 1;
+    const int is_one = !strncmp(name, lineage_prefix, n) && name[n] && name[n + strspn(name + n, "0123456789")] == 0;
+    return s->teacher && is_one ? s->models.first : NULL;
 }
 
 /* Embeddings are of the base, so that those of one day can be held against those of another. */
@@ -171,7 +191,7 @@ int weft__server_learned_meant(const weft__server_model *m, const weft__api_para
     int64_t version;
     weft__teach_store *t = teacher_of(m);
     if (!t || params->form == &weft__api_table_embeddings || params->form == &weft__api_table_embedding) return 0;
-    if (params->model && read_version(m, params->model, &version)) return 0; /* the base alone */
+    if (params->model && says_version(m, params->model, &version)) return 0; /* the base alone */
     return weft__teach_store_current(t, tenant, out);
 }
 
@@ -224,15 +244,38 @@ weft_status weft__server_learned_forget(weft_server *s, const char *tenant, weft
 
 /* ---- what is told of them ---- */
 
+void weft__server_learned_name_versions(const weft__server_model *m, const char *tenant, const char *model, char *out,
+                                        size_t room)
+{
+    enum { MOST = 6 };
+    int64_t number[MOST], version;
+    char name[OF];
+    weft__teach_store *t = teacher_of(m);
+    size_t at = 0;
+    *out = 0;
+    if (!t || !model || !says_version(m, model, &version) || !split(model, name, &version)) return;
+    const int is_own = !weft__server_is_model_name(m, name);
+    if (is_own && !weft__server_learned_is_lineage(m, tenant, name)) return;
+    const size_t n = weft__teach_store_published(t, tenant, number, MOST);
+    for (size_t i = 0; i < n && i < MOST && at < room; i++)
+        at += (size_t)snprintf(out + at, room - at, "%s'%.60s@%" PRId64 "'", i ? ", " : "; of its versions there are ",
+                               name, number[i]);
+    if (at < room && n > MOST) at += (size_t)snprintf(out + at, room - at, ", %zu older ones", n - MOST);
+    if (at < room)
+        snprintf(out + at, room - at, "%s'%.60s@0', the base alone", n ? " and " : "; of its versions there is ", name);
+}
+
 void weft__server_learned_put_model(const weft__server_model *m, const char *tenant, const char *name,
                                     weft__strbuf *out)
 {
-    char full[WEFT__API_ADAPTER_NAME], own[WEFT__VERSION_NAME], shown[160], content[WEFT__VERSION_CONTENT];
+    char full[WEFT__API_ADAPTER_NAME] = "", own[WEFT__VERSION_NAME], shown[160], content[WEFT__VERSION_CONTENT];
     int64_t version = 0;
     weft__teach_store *t = teacher_of(m);
-    if (!t ||
-        (name ? weft__server_learned_named(m, tenant, name, full) < 1 : !weft__teach_store_current(t, tenant, full)))
-        return;
+    if (!t) return;
+    const int is_current = !name || weft__server_learned_is_lineage(m, tenant, name);
+    const int has =
+        is_current ? weft__teach_store_current(t, tenant, full) : weft__server_learned_named(m, tenant, name, full) > 0;
+    if (!has && !(name && is_current)) return;
     if (*full) weft__version_read_name(full, own, &version); /* else the base alone */
     snprintf(shown, sizeof shown, "%.120s@%" PRId64, m->name, version);
     weft__teach_store_content(t, tenant, full, content);

@@ -20,21 +20,26 @@ int weft__server_learned_is_name(const char *name);
 /* "learned-3@7": may that tenant use it? -1: it is no version's name. */
 int weft__server_learned_may(const weft__server_model *m, const char *tenant, const char *name);
 /* What a tenant means by "MODEL@7" or "learned-3@7": 1, and the version's name in out, "" for the base alone
- * ("MODEL@0"); 0: there is no such version for it; -1: the name says nothing of versions. */
+ * ("MODEL@0", "learned-3@0"); 0: there is no such version for it; -1: the name says nothing of versions. */
 int weft__server_learned_named(const weft__server_model *m, const char *tenant, const char *model,
                                char out[WEFT__API_ADAPTER_NAME]);
 /* Is it what a tenant's versions are called, "learned-3"? The name alone stands for the current one. */
 int weft__server_learned_is_lineage(const weft__server_model *m, const char *tenant, const char *name);
-/* Is it the base alone, "MODEL@0"? */
+/* Is it the base alone, "MODEL@0" or "learned-3@0", whosever that is? */
 int weft__server_learned_is_base(const weft__server_model *m, const char *model);
 /* 1: a request of the tenant's that names no adapter is answered by this version; 0: by the base. */
 int weft__server_learned_meant(const weft__server_model *m, const weft__api_params *params, const char *tenant,
                                char out[WEFT__API_ADAPTER_NAME]);
 /* The model of a name that says something of versions, whoever may use it; NULL: it says nothing. */
 weft__server_model *weft__server_learned_model(weft_server *s, const char *name);
-/* "MODEL@7", by any of the model's names: 1, and that name. */
-enum { WEFT__SERVER_LEARNED_OF = 256 };
-int weft__server_learned_of(const weft__server_model *m, const char *model, char name[WEFT__SERVER_LEARNED_OF]);
+/* The model of what lineages are called, "learned-3", whosever; NULL: it is no such name. */
+weft__server_model *weft__server_learned_model_of_lineage(weft_server *s, const char *name);
+/* May the caller name a version so: "MODEL@7", by a name of the model's that it may use? */
+int weft__server_learned_may_name(const weft__server_model *m, const weft__server_caller *who, const char *model);
+/* Of a name that says something of versions, which its tenant has: " of its versions there are 'MODEL@7' and ..." into
+ * out, the newest first; else "". */
+void weft__server_learned_name_versions(const weft__server_model *m, const char *tenant, const char *model, char *out,
+                                        size_t room);
 /* Does the engine know it? Else it does after the other, which may wait for the disk; WEFT_NOT_FOUND: it was
  * forgotten. */
 int weft__server_learned_is_there(const weft__server_model *m, const char *name);
@@ -43,7 +48,7 @@ weft_status weft__server_learned_fetch(weft__server_model *m, const char *tenant
 weft_status weft__server_learned_forget(weft_server *s, const char *tenant, weft__learn_totals *had, weft_error *err);
 
 /* The current version of a tenant as a model, with a comma in front; nothing where there is none. name: of what was
- * asked for, "MODEL@7", or NULL. */
+ * asked for, "MODEL@7" or "learned-3" (the base, where that is current), or NULL. */
 void weft__server_learned_put_model(const weft__server_model *m, const char *tenant, const char *name,
                                     weft__strbuf *out);
 void weft__server_learned_put_metrics(const weft_server *s, weft__strbuf *out);

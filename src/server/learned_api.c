@@ -65,8 +65,7 @@ static int add_version(void *arg, const weft__learn_version *v)
     }
     out->len = 0;
     weft__strbuf_printf(out, "{\"version\":%" PRId64 ",\"what\":\"%s\",\"parent\":%s,\"content\":", v->version,
-                        what == WEFT__VERSION_ROLLED_BACK ? "rolled_back" : weft__version_what_name(what),
-                        *v->parent ? v->parent : "0");
+                        weft__version_what_name(what), *v->parent ? v->parent : "0");
     weft__json_write_string(out, v->content, strlen(v->content));
     put_report(out, v->report, h->base);
     weft__strbuf_printf(out, ",\"first_event\":%" PRId64 ",\"last_event\":%" PRId64 ",\"time_ms\":%" PRId64 "}",

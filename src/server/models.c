@@ -190,9 +190,8 @@ void weft__server_models_absent(weft_server *s, const weft__server_caller *who, 
  * that by the name it is asked for by. */
 static int may_use(const weft__server_model *m, const weft__server_caller *who, const char *name, int is_preset)
 {
-    char of[WEFT__SERVER_LEARNED_OF];
     if (*name && weft__server_may_use_model(who, name)) return 1;
-    if (!is_preset && weft__server_learned_of(m, name, of) && weft__server_may_use_model(who, of)) return 1;
+    if (!is_preset && weft__server_learned_may_name(m, who, name)) return 1;
     return !is_preset && weft__server_may_use_model(who, m->name);
 }
 
@@ -209,6 +208,7 @@ weft__server_model *weft__server_models_which(weft_server *s, const weft__server
     if (*meant && !m) m = weft__server_learned_model(s, meant);
     if (*meant && !m) m = find_by_adapter(s, who, meant);
     if (*meant && !m) m = find_by_settings(s, meant);
+    if (*meant && !m) m = weft__server_learned_model_of_lineage(s, meant);
     if (*meant && !m && first && weft__server_takes_any_name(first)) m = first;
     if (m && may_use(m, who, name, preset != NULL)) return m;
     weft__server_models_absent(s, who, name, error);

@@ -93,6 +93,27 @@ static int put_adapter(weft__server_model *m, const weft__server_caller *who, co
     return found;
 }
 
+/* What the model's, an adapter's or a version's name is of; nothing where the tenant has none that is called so. */
+static void put_meant(weft__server_model *m, const weft__server_caller *who, const char *tenant, const char *name,
+                      weft__strbuf *out)
+{
+    if (weft__server_learned_model(m->server, name)) weft__server_learned_put_model(m, tenant, name, out);
+    else if (weft__server_is_model_name(m, name)) put_model(m, who, name, out);
+    else if (put_adapter(m, who, name, out)) return;
+    else if (weft__server_learned_is_lineage(m, tenant, name)) weft__server_learned_put_model(m, tenant, name, out);
+    else if (weft__server_takes_any_name(m)) put_model(m, who, name, out);
+}
+
+static void refuse_absent(weft__server_model *m, const weft__server_caller *who, const char *tenant, const char *name,
+                          weft__api_error *error)
+{
+    char versions[256];
+    weft__server_models_absent(m->server, who, name, error);
+    weft__server_learned_name_versions(m, tenant, name, versions, sizeof versions);
+    const size_t n = strlen(error->message);
+    snprintf(error->message + n, sizeof error->message - n, "%s", versions);
+}
+
 void weft__server_models_show(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
@@ -105,11 +126,8 @@ void weft__server_models_show(weft_server *s, weft__http_request *r, const weft_
     tenant_of_models(s, r, who, tenant);
     if (is_router) weft__server_router_put_model(s, &out);
     else if (m && preset) weft__api_put_preset_model(&out, name, preset->base ? preset->base : m->name, s->began);
-    else if (m && weft__server_learned_model(s, name)) weft__server_learned_put_model(m, tenant, name, &out);
-    else if (m && (weft__server_is_model_name(m, name) ||
-                   (!put_adapter(m, who, name, &out) && weft__server_takes_any_name(m))))
-        put_model(m, who, name, &out);
-    if (!error.status && !out.len && !out.failed) weft__server_models_absent(s, who, name, &error);
+    else if (m) put_meant(m, who, tenant, name, &out);
+    if (m && !out.len && !out.failed) refuse_absent(m, who, tenant, name, &error);
     weft__server_reply_end(r, &out, &error);
 }
 

@@ -89,6 +89,8 @@ weft_status weft__server_router_begin(weft_server *s, const weft_server_params *
     if (p->route_by && !weft__route_method_of(p->route_by, &params.method))
         return weft_fail(err, WEFT_ARGUMENT, "route_by: must be linucb, thompson, beta, uniform or first, not '%.40s'",
                          p->route_by);
+    if (!(p->route_cost >= 0 && p->route_cost <= 1))
+        return weft_fail(err, WEFT_ARGUMENT, "route_cost %g: must be from 0 to 1", p->route_cost);
     if (!(s->router = weft__alloc_zero(1, sizeof *s->router)))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for a router");
     params.cost_weight = p->route_cost;

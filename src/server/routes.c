@@ -45,12 +45,11 @@ static void routes_refuse(weft__http_request *r, const weft__api_error *error)
 static int is_served(const weft__server_model *m, const weft__server_caller *who, const char *tenant, const char *model,
                      char adapter[WEFT__API_ADAPTER_NAME])
 {
-    char of[WEFT__SERVER_LEARNED_OF];
     const int may = weft__server_may_use_model(who, m->name);
     adapter[0] = 0;
     if (!model || !*model) return may;
     if (weft__server_is_model_name(m, model)) return may || weft__server_may_use_model(who, model);
-    if (!may && !(weft__server_learned_of(m, model, of) && weft__server_may_use_model(who, of))) return 0;
+    if (!may && !weft__server_learned_may_name(m, who, model)) return 0;
     const int is_version = weft__server_learned_named(m, tenant, model, adapter);
     if (is_version >= 0) return is_version;
     adapter[0] = 0;
@@ -61,18 +60,20 @@ static int is_served(const weft__server_model *m, const weft__server_caller *who
     return *adapter != 0;
 }
 
-static int refuse_model(const weft__server_model *m, const weft__server_caller *who, const char *model,
-                        weft__api_error *error)
+/* tenant NULL: no version can be meant. */
+static int refuse_model(const weft__server_model *m, const weft__server_caller *who, const char *tenant,
+                        const char *model, weft__api_error *error)
 {
-    char adapters[256];
+    char adapters[256], versions[256] = "";
     const int may = weft__server_may_use_model(who, m->name);
     weft__server_adapters_name(m, who, adapters, sizeof adapters);
+    if (tenant) weft__server_learned_name_versions(m, tenant, model, versions, sizeof versions);
     if (may)
-        weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist; this server has '%s'%s", model,
-                            m->name, adapters);
+        weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist; this server has '%s'%s%s", model,
+                            m->name, adapters, versions);
     else
-        weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist; /v1/models has those that do",
-                            model && *model ? model : m->name);
+        weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist; /v1/models has those that do%s",
+                            model && *model ? model : m->name, versions);
     error->code = "model_not_found";
     return 0;
 }
@@ -80,14 +81,15 @@ static int refuse_model(const weft__server_model *m, const weft__server_caller *
 static int check_model(const weft__server_model *m, const weft__server_caller *who, const char *tenant,
                        weft__api_params *params, weft__api_error *error)
 {
-    return is_served(m, who, tenant, params->model, params->adapter) || refuse_model(m, who, params->model, error);
+    return is_served(m, who, tenant, params->model, params->adapter) ||
+           refuse_model(m, who, tenant, params->model, error);
 }
 
 /* The same of a preset, which is there for whom may use it by its own name, whatever its base is. */
 static int check_preset(const weft__server_model *m, const weft__server_caller *who, const weft__config_preset *preset,
                         weft__api_error *error)
 {
-    return weft__server_may_use_model(who, preset->name) || refuse_model(m, who, preset->name, error);
+    return weft__server_may_use_model(who, preset->name) || refuse_model(m, who, NULL, preset->name, error);
 }
 
 /* Whose request it is: the key's or, without keys, as clients name themselves. 0: refused. */

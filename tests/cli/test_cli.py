@@ -110,6 +110,26 @@ class Usage(unittest.TestCase):
                     self.assertEqual(p.returncode, 1, (command, path, p.stderr))
                     self.assertIn(b"no-model.gguf", p.stderr)
 
+    def test_comparing_with_nothing_is_refused(self):
+        """Before the model is read; as JSON it is a list of one answer."""
+        p = weft("compare", "no-model.gguf", "x")
+        self.assertEqual((p.returncode, b"--adapter is missing" in p.stderr, b"--adapter [NAME=]PATH" in p.stderr), (2, True, True), p.stderr)
+        self.assertEqual(weft("compare", "no-model.gguf", "x", "--json").returncode, 1)
+
+    def test_an_adapter_whose_path_has_an_equals_sign(self):
+        """What begins as a path does, or is a file, is one; its name has the sign, too, unless it is given another."""
+        with tempfile.TemporaryDirectory() as d:
+            path, plain = os.path.join(d, "a=b.gguf"), os.path.join(d, "b.gguf")
+            for p in (path, plain):
+                open(p, "w").close()
+            for given in (path, path + ":0.5", "./a=b.gguf", "../" + os.path.basename(d) + "/a=b.gguf", "a=b.gguf", "a=b.gguf:0.5"):
+                p = weft("compare", "no-model.gguf", "x", "--adapter", "x=" + path, "--adapter", given, "--adapter", given, cwd=d)
+                self.assertEqual((p.returncode, b"--adapter a=b: the name is given twice" in p.stderr), (2, True), (given, p.stderr))
+            p = weft("compare", "no-model.gguf", "x", "--adapter", "./b=b.gguf", cwd=d)  # such a file is not there
+            self.assertEqual((p.returncode, b"there is no such file" in p.stderr), (2, True), p.stderr)
+            p = weft("compare", "no-model.gguf", "x", "--adapter", "b=b.gguf", "--adapter", "b=b.gguf", cwd=d)
+            self.assertEqual((p.returncode, b"--adapter b: the name is given twice" in p.stderr), (2, True), p.stderr)
+
     def test_an_adapter_without_a_name_is_a_file(self):
         for given in ("poem", "=models/poem.gguf", "models/none.gguf", "p=", "/", ""):
             p = weft("run", "no-model.gguf", "x", "--adapter", given)

@@ -56,7 +56,7 @@ class Contexts(InFolder):
                         ("eval", "logits", m, "--tokens", FEW, "-c", "65", "-o", "-"), ("eval", "perplexity", m, "-f", t, "-c", "65"),
                         ("eval", "documents", m, "-f", t, "-c", "65"), ("imatrix", m, "-f", t, "-c", "65", "-o", self.path("no")),
                         ("bench", m, "-p", "65", "-n", "0", "-r", "1", "-o", "jsonl"), ("bench", m, "-p", "0", "-n", "1", "-d", "64", "-r", "1", "-o", "jsonl"),
-                        ("info", m, "--plan", "-c", "65"), ("compare", m, "a", "--raw", "-c", "65"), ("serve", m, "--port", "0", "-c", "65")):
+                        ("info", m, "--plan", "-c", "65"), ("compare", m, "a", "--raw", "--json", "-c", "65"), ("serve", m, "--port", "0", "-c", "65")):
             with self.subTest(command):
                 if command[0] == "bench":  # whose table may have begun
                     p = weft(*command)

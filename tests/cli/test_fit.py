@@ -204,7 +204,7 @@ class Adapters(Case):
         self.assertNotIn(b"adapter", p.stderr)
         p = self.weft("pull", "owner/peft")
         self.assertEqual(p.returncode, 0, p.stderr)
-        self.assertIn(b"an adapter of owner/original; it fits owner/base:base-f16.gguf", p.stderr)
+        self.assertIn(b"an adapter of owner/original; it fits owner/base:base-f16.gguf (weft run, chat and serve have --adapter ", p.stderr)
         self.assertEqual(sorted(os.listdir(self.place("owner", "peft"))), [".weft.json", "adapter_config.json", "adapter_model.safetensors"])
         self.assertEqual(self.weft("run", "owner/base", "Once", "-n", "2", "--adapter", "a=" + p.stdout.decode().strip()).returncode, 0)
         self.assertIn(b"it fits owner/base:base-f16.gguf", self.weft("pull", "owner/lora").stderr)

@@ -108,6 +108,10 @@ class Near(unittest.TestCase):
                 said = self.refused("run", "m", "x", *args)
                 self.assertIn(f"there is no {option}: ", said)
                 self.assertIn(words, said)
+        for command, option, name in (("bench", "--lora", "bench"), ("tokenize", "--lora-scaled", "tokenize"), ("quantize", "--ctx-size", "quantize")):
+            self.assertIn(f", which 'weft {name}' does not have", self.refused(command, "m", option, "3"))
+        for command, option in (("run", "--lora"), ("quantize", "-np"), ("run", "--ctx-size")):  # one that it has, or of another command
+            self.assertNotIn("does not have", self.refused(command, "m", option, "3"))
         for option, words in (  # a server's answers are held to what their requests say
             ("--json-schema", "response_format or structured_outputs"),
             ("--json-schema-file", "response_format or structured_outputs"),
@@ -179,10 +183,13 @@ class Near(unittest.TestCase):
             ("serve", "models/pirate.gguf", "--port", "-1"),
             ("chat", "models/pirate.gguf"),
             ("eval", "logits", "models/pirate.gguf", "--tokens", "1", "-o", os.devnull),
+            ("bench", "models/pirate.gguf"),
         ):
             p = weft(*command)
             self.assertEqual(p.returncode, 1, p.stderr)
-            self.assertIn(b"models/pirate.gguf is an adapter (LoRA), which changes a model: give the model, and this as --adapter NAME=PATH", p.stderr)
+            self.assertIn(b"models/pirate.gguf is an adapter (LoRA), which changes a model: give the model, and this as --adapter NAME=PATH of weft run,",
+                          p.stderr)
+            self.assertIn(b"'weft adapter merge' makes one model of both", p.stderr)
         p = weft("run", "alderbrook-that-is-not", "x")
         self.assertIn(b"(a pulled model is called OWNER/NAME; 'weft list' shows them, 'weft pull --known' short names of others)", p.stderr)
 

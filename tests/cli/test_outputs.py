@@ -2,8 +2,10 @@
 """Every command that writes to a name that people give follows one rule: files appear when they are complete, links are followed, devices and
 FIFOs are written into, and what cannot be written is refused before anything is read. usage: test_outputs.py build/weft"""
 import glob
+import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import stat
@@ -125,6 +127,26 @@ class Writers(InFolder):
         for c in (["quantize"], ["compile"], ["convert"], ["imatrix"], ["eval", "logits"], ["eval", "perplexity"], ["train-tokenizer"], ["tokenize"],
                   ["bench"], ["adapter", "merge"], ["adapter", "convert"]):
             self.assertIn(b"A link is followed", weft(*c, "--help").stdout, c)
+
+    def test_an_adapter_that_was_written_is_told_of(self):
+        """A line with its file, rank and size; and a pipe takes one where its name says what it is, as the help has it."""
+        merge = lambda o, *more: weft("adapter", "merge", ALDERBROOK, o, "--adapter", "p=" + self.pirate, "--method", "cat", *more)
+        convert = lambda o: weft("adapter", "convert", self.pirate, o, "--base", ALDERBROOK)
+        for write, end in ((merge, ", 1 adapter merged"), (convert, "")):
+            for out in (self.out("a.gguf"), self.out("peft")):
+                p = write(out)
+                info = json.loads(weft("adapter", "info", out, "--base", ALDERBROOK, "--json").stdout)
+                ranks = {m["rank"] for m in info["matrices"]}
+                said = f"{out}: {len(info['matrices'])} matrices, rank {min(ranks)}, {info['parameters'] * 4 / 1e6:.2f} MB{end}\n"
+                self.assertEqual((p.returncode, p.stdout, p.stderr.decode(), len(ranks)), (0, b"", said, 1))
+                shutil.rmtree(out, ignore_errors=True)
+            self.assertIn(b"/dev/stdout takes none", weft("adapter", "merge" if write == merge else "convert", "--help").stdout)
+            for out in ("/dev/stdout", "/dev/null"):
+                p = write(out)
+                self.assertEqual((p.returncode, p.stdout, b"or a name that ends in .gguf" in p.stderr), (1, b"", True), p.stderr)
+        p = merge(self.out("a.gguf"), "--rank", "2", "--json")
+        self.assertEqual((p.returncode, p.stderr), (0, b""))
+        json.loads(p.stdout)
 
     def test_a_saved_conversation(self):
         """chat's /save, which is told a name while the chat goes on."""

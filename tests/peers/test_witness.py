@@ -40,7 +40,7 @@ class Witness(unittest.TestCase):
         server = Server([os.path.join(os.path.dirname(WEFT), "fake_server"), "--learn", cls.dir])
         for i in range(20):
             a = server.post("/v1/chat/completions", {"messages": user(f"[say {i}]")}).json
-            server.post("/v1/feedback", {"request_id": a["id"], "reward": i})
+            server.post("/v1/feedback", {"request_id": a["id"], "reward": i / 20})
         server.process.terminate()
         server.process.wait()
         with open(os.path.join(cls.dir, "log", "entries.jsonl"), "rb") as f:

@@ -361,11 +361,11 @@ weft_status weft_chat_render(const weft_chat *chat, const char *messages, const 
 {
     weft__json *all = NULL;
     *out = NULL;
+    fake_count_render();
     weft_status st = weft__json_parse(messages, strlen(messages), &all, err);
     if (st) return st;
     weft_chat_prompt *p = weft__alloc_zero(1, sizeof *p);
-    if (p) p->chat = chat;
-    if (p) p->thinks_not = kwargs && strstr(kwargs, "\"enable_thinking\":false");
+    if (p) p->chat = chat, p->thinks_not = kwargs && strstr(kwargs, "\"enable_thinking\":false");
     int ok = p && (!tools || add_ids(p, USER, tools, strlen(tools)));
     if (ok && chat->source[0] == '#') ok = add_ids(p, USER, chat->source, strlen(chat->source)); /* so that it shows */
     for (size_t i = 0; ok && i < weft__json_size(all); i++) {

@@ -18,6 +18,8 @@ uint64_t fake_model_bytes(const weft_model *model);
 int fake_model_lingers(const weft_model *model);
 /* Returns when no file lies where the variable WEFT_FAKE_HOLD says: so a test holds up what takes long elsewhere. */
 void fake_hold(void);
+/* Adds a byte to the file that the variable WEFT_FAKE_RENDERS names, where it does: for each prompt of a chat. */
+void fake_count_render(void);
 /* Counts what a thread allocates: the engine's is to allocate little when a request ends. */
 void fake_engine_allocated(size_t n_bytes);
 

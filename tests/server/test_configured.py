@@ -227,13 +227,24 @@ class Configured(unittest.TestCase):
         self.assertEqual((p.returncode, "was trained for 512" in p.stderr), (2, True), p)
 
     def test_what_does_nothing_alone_is_refused(self):
-        for setting, wanted in (("metrics-every: 5", "metrics-file"), ("store-mb: 5", "store"), ("swap-mb: 5", "store")):
+        flags = ("memories", "route-embed")
+        for setting, wanted in (("metrics-every: 5", "metrics-file"), ("store-mb: 5", "store"), ("swap-mb: 5", "store"), ("learn-days: 5", "learn"),
+                                ("learn-mb: 5", "learn"), ("learn-share: 0.5", "learn"), ("feedback-per-hour: 5", "learn"), ("log-sync: batch", "learn"),
+                                ("memories: true", "learn"), ("route-by: beta", "route"), ("route-cost: 0.5", "route"), ("route-embed: true", "route"),
+                                ("adapter-mb: 5", "adapter-dir"), ("adapter-type: bf16", "adapter-dir")):
             name = setting.split(":")[0]
             told = self.checked(f"server: {{{setting}}}\nmodels: {{a: models/alderbrook.gguf}}\n")
             self.assertEqual(told, [f"1:10: server: '{name}' wants '{wanted}' beside it"])
-            p = weft("serve", "models/alderbrook.gguf", *("--" + setting).split(": "))
+            p = weft("serve", "no-model.gguf", *("--" + setting).split(": ")[: 1 if name in flags else 2])  # which is not looked for
             self.assertEqual((p.returncode, p.stderr), (2, f"weft serve: --{name} does nothing without --{wanted}; give both, or neither\n"))
-        self.assertEqual(weft("serve", "models/alderbrook.gguf", "--swap", "always").returncode, 2)
+        self.assertEqual(weft("serve", "no-model.gguf", "--swap", "always").returncode, 2)
+        for line, words in ((("--route-cost", "5"), "must be at least 0 and at most 1"), (("--models", ".", "--draft", "x"), "--draft is about MODEL"),
+                            (("--models", ".", "--spec", "draft"), "--draft")):
+            p = weft("serve", *line)
+            self.assertEqual((p.returncode, words in p.stderr), (2, True), p.stderr)
+        for setting in ("memories: false", "route-embed: false", "swap: auto", "adapter-mb: 5, adapter: [x=models/pirate.gguf]"):
+            self.assertEqual(self.checked(f"server: {{{setting}}}\nmodels: {{a: models/alderbrook.gguf}}\n"), [], setting)
+        self.assertEqual(self.checked("server: {adapter-mb: 5}\nmodels: {a: {path: models/alderbrook.gguf, adapters: {x: models/pirate.gguf}}}\n"), [])
         given = ("--metrics-file", os.path.join(os.path.dirname(self.path), "m.csv"))
         self.assertEqual(self.checked("server: {metrics-every: 5}\nmodels: {a: models/alderbrook.gguf}\n", *given), [])
 

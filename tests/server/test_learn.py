@@ -3,92 +3,21 @@
 prompts, forgetting; and that without it, or with `store` false, nothing is kept.
 
 usage: test_learn.py build/fake_server"""
-import contextlib
 import json
 import os
 import random
-import re
 import resource
 import signal
 import sqlite3
-import subprocess
-import tempfile
 import threading
 import time
 import unittest
-import xml.etree.ElementTree
 
+from learn_case import KEYS, Keeping, as_, files_with
 from servers import CHAT, FAKE, TEXT, Server, user, wait_until
 
-WEFT = FAKE[:-1] + [os.path.join(os.path.dirname(FAKE[-1]), "weft")]
-SVG = "{http://www.w3.org/2000/svg}"
-KEYS = {"ada": "ada-secret-key", "bob": "bob-secret-key"}
 
-
-def as_(who):
-    return {"Authorization": "Bearer " + KEYS[who]}
-
-
-def files_with(folder, text):
-    found = []
-    for where, _, names in os.walk(folder):
-        for name in names:
-            with open(os.path.join(where, name), "rb") as f:
-                if text.encode() in f.read():
-                    found.append(name)
-    return found
-
-
-class Learn(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-        self.addCleanup(self.folder.cleanup)
-        self.dir = os.path.join(self.folder.name, "learned")
-        self.servers = []
-        self.addCleanup(self.end)
-
-    def end(self):
-        for s in self.servers:
-            if s.process.poll() is None:
-                s.process.terminate()
-            s.process.wait()
-            s.process.stdout.close()
-            s.process.stderr.close()
-
-    def serve(self, *more, keys=True):
-        command = FAKE + ["--learn", self.dir, "--log-sync", "1"]
-        for k in KEYS.values() if keys else ():
-            command += ["--api-key", k]
-        self.servers.append(Server(command + list(more)))
-        return self.servers[-1]
-
-    def stop(self, s):
-        s.process.terminate()
-        self.assertEqual(s.process.wait(), 0)
-
-    def rows(self, sql, *values):
-        db = sqlite3.connect(os.path.join(self.dir, "learn.db"))
-        try:
-            return db.execute(sql, values).fetchall()
-        finally:
-            db.close()
-
-    def weft(self, *args, rc=0):
-        p = subprocess.run([*WEFT, *args], capture_output=True, text=True)
-        self.assertEqual(p.returncode, rc, p.stderr)
-        return p
-
-    def ask(self, s, text, who="ada", path=CHAT, **more):
-        body = {"messages": user(text)} if path == CHAT else {"prompt": text}
-        a = s.post(path, {**body, **more}, headers=as_(who))
-        self.assertEqual(a.status, 200, a.body)
-        return a.json
-
-    def feedback(self, s, body, who="ada", status=200):
-        a = s.post("/v1/feedback", body, headers=as_(who))
-        self.assertEqual(a.status, status, a.body)
-        return a.json
-
+class Learn(Keeping):
     def test_answers_are_kept_as_tokens(self):
         s = self.serve()
         a = self.ask(s, "[say Hi!]", temperature=0.5, seed=7)
@@ -179,7 +108,8 @@ class Learn(unittest.TestCase):
                            ({"request_id": a["id"], "preferred": {"over": a["id"]}}, None),
                            ({"request_id": a["id"], "preferred": b["id"]}, "preferred"),
                            ({"request_id": a["id"], "verifier": {"name": "x"}}, "verifier"),
-                           ({"request_id": a["id"], "reward": 1e300}, "reward")):
+                           ({"request_id": a["id"], "reward": 1e300}, "reward"),
+                           ({"request_id": a["id"], "reward": 5}, "reward"), ({"request_id": a["id"], "reward": -1.1}, "reward")):
             self.assertEqual(self.feedback(s, bad, status=400)["error"]["param"], field, bad)
         self.assertEqual(s.post("/v1/feedback", b"{", headers=as_("ada")).status, 400)
         self.assertEqual([r[0] for r in self.rows("SELECT kind FROM events ORDER BY event")], [3, 0, 1, 4, 2, 5, 5])
@@ -188,11 +118,11 @@ class Learn(unittest.TestCase):
         s = self.serve("--feedback-per-hour", "3")
         a, b = self.ask(s, "[say One]"), self.ask(s, "[say One]", who="bob")
         for value in range(3):
-            self.feedback(s, {"request_id": a["id"], "reward": value})
-        refused = s.post("/v1/feedback", {"request_id": a["id"], "reward": 3}, headers=as_("ada"))
+            self.feedback(s, {"request_id": a["id"], "reward": value / 2})
+        refused = s.post("/v1/feedback", {"request_id": a["id"], "reward": 0.7}, headers=as_("ada"))
         self.assertEqual(refused.status, 429)
         self.assertGreaterEqual(int(refused.headers["retry-after"]), 1)
-        self.feedback(s, {"request_id": b["id"], "reward": 3}, who="bob")
+        self.feedback(s, {"request_id": b["id"], "reward": 0.7}, who="bob")
 
     # the fake model says what an order in its prompt tells it to: of a correction too
     def test_corrections_enter_the_next_prompts(self):
@@ -248,6 +178,15 @@ class Learn(unittest.TestCase):
         self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "thumb": "up", "user": "bob"}).status, 404)
         self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "thumb": "up"}).status, 404)
         self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "thumb": "up", "user": "ada"}).status, 200)
+
+    def test_beside_keys_the_user_is_not_read(self):
+        """One key is one tenant, whatever its requests call themselves (docs/http.md)."""
+        s = self.serve()
+        a = self.ask(s, "Who?", user="ann")
+        self.feedback(s, {"request_id": a["id"], "correction": "[say Two]", "user": "ben"})
+        self.assertEqual(self.ask(s, "Who is it?", user="cid", store=False)["choices"][0]["message"]["content"], "Two")
+        self.assertNotEqual(self.ask(s, "Who is it?", "bob", user="ann", store=False)["choices"][0]["message"]["content"], "Two")
+        self.assertEqual([name[:4] for name, in self.rows("SELECT name FROM tenants")], ["key-"])
 
     def test_without_keys_and_user_all_are_one_tenant(self):
         s = self.serve(keys=False)
@@ -353,103 +292,6 @@ class Learn(unittest.TestCase):
         self.stop(s)
         found = json.loads(self.weft("log", "verify", self.dir, "--json").stdout)
         self.assertEqual((found["ok"], found["signed"]), (True, n + answers))
-
-    def test_commands(self):
-        s = self.serve()
-        a = self.ask(s, "[say One]")
-        self.feedback(s, {"request_id": a["id"], "correction": "Two"})
-        self.assertIn("in use by another process", self.weft("learn", "forget", self.dir, "--tenant", "x", rc=1).stderr)
-        found = json.loads(self.weft("learn", "status", self.dir, "--json").stdout)
-        self.assertEqual((found["answers"], found["correction"]), (1, 1))
-        self.assertIn("correction", self.weft("learn", "history", self.dir).stdout)
-        line = json.loads(self.weft("learn", "export", self.dir).stdout)
-        self.assertEqual(line["messages"], user("[say One]") + [{"role": "assistant", "content": "Two"}])
-        self.assertEqual(self.weft("learn", "export", self.dir, "--as", "pairs").stdout, "")
-        proof = os.path.join(self.folder.name, "proof")
-        with open(proof, "w") as f:
-            f.write(self.weft("log", "prove", self.dir, "--id", a["id"]).stdout)
-        entry = json.loads(self.weft("log", "check", proof, "--key", os.path.join(self.dir, "log", "public")).stdout)
-        self.assertEqual((entry["kind"], entry["id"]), ("feedback", a["id"]))
-        kept = os.path.join(self.folder.name, "kept")
-        with open(kept, "w") as f:
-            f.write(self.weft("log", "verify", self.dir).stdout)
-        self.ask(s, "[say Three]")
-        self.stop(s)
-        self.weft("log", "verify", self.dir, "--against", kept)
-        with open(os.path.join(self.dir, "log", "entries.jsonl"), "r+b") as f:
-            f.seek(20)
-            byte = f.read(1)
-            f.seek(20)
-            f.write(bytes([byte[0] ^ 1]))
-        self.assertIn("entry 0 ", self.weft("log", "verify", self.dir, rc=1).stderr)
-        tenant = found["tenant"]
-        self.assertEqual(self.weft("learn", "forget", self.dir, "--tenant", tenant).stdout,
-                         "forgotten: 2 answers, 1 events of feedback, 0 memories, 0 versions\n")
-        self.assertEqual(self.weft("learn", "status", self.dir, "--json").stdout, "")
-
-    def picture(self, *options):
-        path = os.path.join(self.folder.name, "learned.svg")
-        self.weft("learn", "status", self.dir, "--svg", path, *options)
-        root = xml.etree.ElementTree.parse(path).getroot()
-        texts = [t.text for t in root.iter(SVG + "text")]
-        lines = [p.get("d") for p in root.iter(SVG + "path") if p.get("class") != "g" and "h16" not in p.get("d")]
-        height = float(root.get("viewBox").split()[3])
-        for x in re.findall(r"[MHL]([\d.]+)", " ".join(lines)):
-            self.assertTrue(64 <= float(x) <= 860, x)
-        for y in re.findall(r"V([\d.]+)", " ".join(lines)):
-            self.assertTrue(0 <= float(y) <= height, y)
-        self.assertNotIn("nan", " ".join(lines))
-        return texts, lines, len(list(root.iter(SVG + "circle")))
-
-    def put_version(self, version, what, report):
-        """Of the tenant that has '<' in its name, as learning puts it there."""
-        with contextlib.closing(sqlite3.connect(os.path.join(self.dir, "learn.db"))) as db:
-            db.execute("INSERT INTO versions(tenant, adapter, version, what, content, parent, path, first_event, last_event, options, report, time)"
-                       " SELECT tenant, 'learned-1', ?, ?, '', '', '', 0, 0, '', ?, max(time) + ? FROM answers"
-                       " WHERE tenant = (SELECT tenant FROM tenants WHERE name LIKE '%<%')", (version, what, report, 60000 * version))
-            db.commit()
-
-    def test_the_picture(self):
-        """What became of each tenant's versions, and when; texts of callers stay texts; a file of the store is not written over."""
-        s = self.serve(keys=False)
-        for i in range(3):
-            a = s.post(CHAT, {"messages": user("[say One]"), "user": "<ada & co>"}).json
-            for said in ({"thumb": "up"}, {"correction": f"Two {i}"})[: 1 + i]:
-                self.assertEqual(s.post("/v1/feedback", {"request_id": a["id"], "user": "<ada & co>", **said}).status, 200)
-        s.post(CHAT, {"messages": user("[say One]")})
-        self.stop(s)
-        texts, lines, dots = self.picture()
-        self.assertEqual([t for t in texts if t in ("user-<ada & co>", "(no key)")], ["(no key)", "user-<ada & co>"])
-        for text in ("answers 3", "answers 1", "thumb 3", "correction 2"):
-            self.assertIn(text, texts)
-        self.assertNotIn("versions of the adapter", texts)
-        self.assertEqual((len(lines), dots), (4, 0))
-        self.assertEqual(lines[1].count("V"), 3)  # a step for each
-        for version, what, report in ((1, "rejected", '{"reason": "neighbours", "kl": 0.5}'), (2, "published", '{"reason": "", "kl": 0.004}'),
-                                      (3, "rejected", '{"reason": "kl"}'), (4, "published", '{"reason": "", "kl": 0.0125}'),
-                                      (2, "rolled back", '{"reason": ""}'), (5, "published", "no JSON")):
-            self.put_version(version, what, report)
-        texts, lines, dots = self.picture("--tenant", "user-<ada & co>")
-        self.assertNotIn("(no key)", texts)
-        for text in ("published 3", "rejected: neighbours 1", "rejected: kl 1", "rolled back 1", "published, last 0.0125"):
-            self.assertIn(text, texts)
-        self.assertEqual((len(lines), dots), (1 + 2 + 4 + 1, 2))
-        self.assertIn("nothing is kept of nobody", self.weft("learn", "status", self.dir, "--tenant", "nobody", rc=1).stderr)
-        for name in ("learn.db", "log/entries.jsonl"):
-            with open(os.path.join(self.dir, name), "rb") as f:
-                before = f.read()
-            self.assertIn("written over", self.weft("learn", "status", self.dir, "--svg", os.path.join(self.dir, name), rc=1).stderr)
-            with open(os.path.join(self.dir, name), "rb") as f:
-                self.assertEqual(f.read(), before)
-        self.weft("learn", "status", self.dir, "--svg", os.path.join(self.dir, "no", "x.svg"), rc=1)
-
-    def test_many_tenants_have_a_picture(self):
-        s = self.serve(keys=False)
-        for i in range(18):
-            s.post(CHAT, {"messages": user("[say One]"), "user": f"caller {i:02}"})
-        self.stop(s)
-        texts, lines, _ = self.picture()
-        self.assertEqual((len(lines), texts[-1]), (16, "and 2 more: --tenant NAME"))
 
 
 if __name__ == "__main__":

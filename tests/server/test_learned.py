@@ -1,93 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims about a server that learns by itself (--learn-share) over a scripted model, with the loop and the store as they are: what a version
-is called and who may use it, that requests keep theirs, going back, forgetting, and what another process knows of it.
+is called and who may use it, that requests keep theirs, going back, and forgetting.
 
 usage: test_learned.py build/fake_server"""
 import hashlib
 import json
 import os
 import random
-import re
-import signal
-import tempfile
 import threading
 import time
 import unittest
 
-from openapi import mismatch
-from servers import CHAT, FAKE, LLAMA, ROOT, TEXT, Server, of_one_thread, user, wait_until
-
-KEYS = {"ada": "ada-secret-key", "bob": "bob-secret-key", "eve": "eve-secret-key"}
-ADMIN = {"Authorization": "Bearer root-secret-key"}
+from learned_case import ADMIN, KEYS, Learning, as_
+from servers import CHAT, FAKE, LLAMA, TEXT, Server, user, wait_until
 
 
-def as_(who):
-    return {"Authorization": "Bearer " + KEYS[who]}
-
-
-class Learned(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-        self.addCleanup(self.folder.cleanup)
-        self.dir = os.path.join(self.folder.name, "learned")
-        self.hold = os.path.join(self.folder.name, "hold")
-        self.servers = []
-        self.addCleanup(self.end)
-
-    def end(self):
-        if os.path.exists(self.hold):
-            os.remove(self.hold)
-        for s in self.servers:
-            if s.process.poll() is None:
-                s.kill()
-
-    def serve(self, *more, keys=True, share="0.5", **env):
-        command = FAKE + ["--learn", self.dir, "--log-sync", "1", "--learn-share", share]
-        for k in KEYS.values() if keys else ():
-            command += ["--api-key", k]
-        command += ["--admin-key", "root-secret-key"] if keys else []
-        self.servers.append(Server(command + list(more), env={**os.environ, "WEFT_FAKE_TEACH": self.hold, **env}))
-        return self.servers[-1]
-
-    def stop(self, s):
-        status, err = s.stop()
-        self.assertEqual(status, 0, err)
-        return err
-
-    def holding(self):
-        open(self.hold, "w").close()
-
-    def ask(self, s, text="[adapters]", who="ada", path=TEXT, status=200, **more):
-        body = {"messages": user(text)} if path == CHAT else {"prompt": text}
-        a = s.post(path, {"max_tokens": 200, **body, **more}, headers=as_(who) if who else None)
-        self.assertEqual(a.status, status, a.body)
-        return a.json
-
-    def used(self, s, who="ada", **more):
-        return self.ask(s, who=who, **more)["choices"][0]["text"].replace("=nan;", "")
-
-    def tell(self, s, text, who="ada", **more):
-        """A correction of an answer of one's own; its number."""
-        a = self.ask(s, "Who is it?", who, model="fake", **({"user": more["user"]} if more else {}))
-        told = s.post("/v1/feedback", {"request_id": a["id"], "correction": text, **more}, headers=as_(who) if who else None)
-        self.assertEqual(told.status, 200, told.body)
-        return told.json["id"]
-
-    def show(self, s, who="ada", query=""):
-        a = s.get("/v1/learn" + query, headers=as_(who) if who else None)
-        self.assertEqual(a.status, 200, a.body)
-        return a.json
-
-    def learn(self, s, text, who="ada", **more):
-        """A correction that has become a version, or was refused: the row."""
-        event, query = self.tell(s, text, who, **more), f"?user={more['user']}" if more else ""
-        self.assertTrue(wait_until(lambda: any(v["last_event"] == event for v in self.show(s, who, query)["versions"])))
-        return next(v for v in self.show(s, who, query)["versions"] if v["last_event"] == event)
-
-    def metric(self, s, line):
-        found = re.search(r"^weft_learn_%s (\S+)$" % re.escape(line), s.get("/metrics", headers=ADMIN).body.decode(), re.M)
-        return found and float(found[1])
-
+class Learned(Learning):
     def test_a_correction_becomes_a_version_that_answers(self):
         s = self.serve()
         self.assertEqual(self.used(s), "-")
@@ -228,6 +156,38 @@ class Learned(unittest.TestCase):
             self.ask(s, model=model, status=404)
         self.stop(s)
 
+    def test_a_lineage_has_names_wherever_models_have(self):
+        """learned-N@0 is the base alone as MODEL@0 is, learned-N the current version, also where there are several models; and a version that is
+        not there is refused with those that are."""
+        other = os.path.join(self.folder.name, "other")
+        open(other, "w").close()
+        for more in ((), ("--model", "other=" + other)):
+            s = self.serve(*more)
+            if not more:
+                for text in ("One", "[reject kl]", "Two"):
+                    self.learn(s, text)
+            name, eve, ada = self.show(s)["name"], self.show(s, "eve")["name"], as_("ada")
+            for model, used in ((name, name + "@3"), (name + "@1", name + "@1"), (name + "@0", "-"), ("fake@0", "-"), ("fake", name + "@3")):
+                self.assertEqual(self.used(s, model=model), used, model)
+                shown = s.get("/v1/models/" + model, headers=ada)
+                self.assertEqual((shown.status, shown.json["id"]), (200, model), shown.body)
+                self.assertEqual(shown.json.get("version"), None if model == "fake" else 0 if used == "-" else int(used[-1]))
+            for model in (name, name + "@0", name + "@1"):  # nobody else's
+                self.ask(s, who="bob", model=model, status=404)
+                self.assertEqual(s.get("/v1/models/" + model, headers=as_("bob")).status, 404)
+            for of in ("fake", name):
+                said = f"of its versions there are '{of}@3', '{of}@1' and '{of}@0', the base alone"
+                for absent in (of + "@2", of + "@17"):
+                    self.assertIn(said, self.ask(s, model=absent, status=404)["error"]["message"])
+                    self.assertIn(said, s.get("/v1/models/" + absent, headers=ada).json["error"]["message"])
+            said = self.ask(s, who="eve", model="fake@2", status=404)["error"]["message"]
+            self.assertIn("of its versions there is 'fake@0', the base alone", said)
+            self.assertNotIn("versions", self.ask(s, who="eve", model=name + "@2", status=404)["error"]["message"])
+            s.post("/v1/learn/rollback", {"to": 0}, headers=ada)
+            self.assertEqual((self.used(s, model=name), s.get("/v1/models/" + name, headers=ada).json["version"]), ("-", 0))
+            s.post("/v1/learn/rollback", {"to": 3}, headers=ada)
+            self.stop(s)
+
     def test_the_gate_refuses_and_says_why(self):
         s = self.serve()
         self.learn(s, "Mira.")
@@ -362,72 +322,6 @@ class Learned(unittest.TestCase):
         self.assertNotIn("why", self.show(s)["versions"][1])
         self.stop(s)
 
-    def test_another_process_knows_all_of_it(self):
-        """After a kill: the same history and the same version, which the engine gets when it is asked for."""
-        s = self.serve()
-        for text in ("One", "Two", "[reject kl]", "Three"):
-            self.learn(s, text)
-        self.learn(s, "Four", "bob")
-        s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada"))
-        before = {who: self.show(s, who) for who in ("ada", "bob")}
-        s.process.send_signal(signal.SIGKILL)
-        s.kill()
-        s = self.serve()
-        self.assertEqual({who: self.show(s, who) for who in ("ada", "bob")}, before)
-        self.assertEqual(s.get("/lora-adapters", headers=ADMIN).json, [])
-        name = before["ada"]["name"]
-        a = self.ask(s)
-        self.assertEqual((a["model"], a["choices"][0]["text"]), ("fake@2", name + "@2=nan;"))
-        self.assertEqual(self.used(s, model="fake@4"), name + "@4")
-        self.ask(s, model="fake@3", status=404)  # it was refused
-        self.assertEqual(self.learn(s, "Five")["parent"], 2)
-        self.stop(s)
-
-    def test_what_was_learned_over_another_model_is_no_version_of_this(self):
-        """The weights were changed: who has versions of the old is answered, and learns from the base; with the old ones all is as it was."""
-        s = self.serve()
-        self.learn(s, "One")
-        self.learn(s, "Two")
-        self.learn(s, "[reject kl]")
-        for to in (1, 2):
-            self.assertEqual(s.post("/v1/learn/rollback", {"to": to}, headers=as_("ada")).json["current"], to)
-        before = self.show(s)
-        self.assertNotIn("other_model", json.dumps(before))
-        self.stop(s)
-        s = self.serve(WEFT_FAKE_BASE="f" * 32)
-        self.assertEqual((self.used(s), self.show(s)["current"]), ("-", 0))
-        self.ask(s, model="fake@2", status=404)
-        self.assertEqual([m["id"] for m in s.get("/v1/models", headers=as_("ada")).json["data"]], ["fake"])
-        new = self.learn(s, "Three")
-        self.assertEqual((new["version"], new["parent"]), (4, 0))
-        rows = [(v["version"], v["what"], v.get("other_model")) for v in self.show(s)["versions"]]
-        self.assertEqual(rows, [(4, "published", None)] + [(v["version"], v["what"], True) for v in before["versions"]])
-        self.is_as_told("get", "/v1/learn", s.get("/v1/learn", headers=as_("ada")))
-        self.assertEqual(self.used(s), before["name"] + "@4")
-        self.assertEqual(s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada")).status, 404)
-        self.assertEqual(s.post("/v1/learn/rollback", {}, headers=as_("ada")).json["current"], 0)
-        self.stop(s)
-        s = self.serve()
-        self.assertEqual((self.used(s), self.show(s)["current"]), (before["name"] + "@2", 2))
-        self.ask(s, model="fake@4", status=404)
-        self.assertEqual(self.learn(s, "Four")["version"], 5)
-        self.stop(s)
-
-    def test_a_version_whose_file_is_gone_costs_no_answers(self):
-        s = self.serve()
-        content = self.learn(s, "One")["content"]
-        self.stop(s)
-        files = [os.path.join(d, f) for d, _, fs in os.walk(os.path.join(self.dir, "tenants")) for f in fs]
-        for spoil in (lambda f: os.truncate(f, 1), os.remove):
-            spoil(files[0])
-            s = self.serve()
-            self.assertEqual(s.get("/v1/models/fake@1", headers=as_("ada")).json["content"], content)  # before its first use
-            for path in (TEXT, CHAT, LLAMA):
-                a = self.ask(s, path=path)
-                self.assertEqual(a["model"], "fake")
-            self.assertGreaterEqual(s.post(TEXT, {"prompt": "x", "model": "fake@1"}, headers=as_("ada")).status, 400)
-            self.stop(s)
-
     def test_whom_a_body_means_is_not_guessed(self):
         s = self.serve()
         self.learn(s, "One")
@@ -494,27 +388,9 @@ class Learned(unittest.TestCase):
         plain = tokens(model="fake")
         self.learn(s, "Mira.")
         self.assertEqual([tokens(model="fake@0", store=store) for store in (True, False)], [plain] * 2)
+        self.assertEqual(tokens(model=self.show(s)["name"] + "@0"), plain)
         self.assertGreater(tokens(model="fake"), plain)
         self.assertGreater(tokens(model="fake@1"), plain)
-        self.stop(s)
-
-    def test_of_learning_anew_what_is_farther_from_the_base_does_not_stay(self):
-        """By the KL of the current version, whichever that is, which the next process knows, too."""
-        s = self.serve()
-        for text in ("[kl 0.009] One", "[kl 0.001] Two", "[kl 0.02] Three"):
-            self.learn(s, text)
-        s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada"))
-
-        def anew(s, n):
-            self.assertEqual(s.post("/v1/learn/consolidate", {}, headers=as_("ada")).status, 202)
-            self.assertTrue(wait_until(lambda: self.show(s)["versions"][0]["version"] == n))
-            return self.show(s)["versions"][0]
-        self.assertEqual(anew(s, 4)["reason"], "not_better")
-        self.stop(s)
-        s = self.serve()
-        self.assertEqual(anew(s, 5)["reason"], "not_better")
-        s.post("/v1/learn/rollback", {"to": 3}, headers=as_("ada"))
-        self.assertEqual(anew(s, 6)["what"], "published")
         self.stop(s)
 
     def test_learning_anew_waits_once(self):
@@ -527,18 +403,6 @@ class Learned(unittest.TestCase):
             self.assertLessEqual(a.json["waiting"], 2)  # one in work, and one after it
         os.remove(self.hold)
         self.stop(s)
-
-    @of_one_thread
-    def test_the_same_again_gives_the_same_contents(self):
-        contents = []
-        for turn in range(2):
-            self.dir = os.path.join(self.folder.name, f"learned-{turn}")
-            s = self.serve()
-            for text, who in (("One", "ada"), ("Two", "bob"), ("Three", "ada")) if turn else (("Two", "bob"), ("One", "ada"), ("Three", "ada")):
-                self.learn(s, text, who)
-            contents.append({who: [v["content"] for v in self.show(s, who)["versions"]] for who in ("ada", "bob")})
-            self.stop(s)
-        self.assertEqual(*contents)
 
     def test_all_at_once(self):
         """Corrections, questions, going back and forgetting of several callers together: everybody's answers are of their own versions."""
@@ -613,15 +477,6 @@ class Learned(unittest.TestCase):
                                (["--learn", self.dir, "--learn-share", "0.5", "--without-model", "1", "--model", "m=" + model], "own model")):
             with self.assertRaisesRegex(RuntimeError, words):
                 Server(FAKE + options)
-
-    def is_as_told(self, method, path, a):
-        """The answer is what docs/openapi.json says of its status."""
-        with open(os.path.join(ROOT, "docs", "openapi.json")) as f:
-            document = json.load(f)
-        told = document["paths"][path][method]["responses"]
-        self.assertIn(str(a.status), told, (path, a.body))
-        told = told[str(a.status)]["content"]["application/json"]["schema"]
-        self.assertEqual(mismatch(document["components"]["schemas"], told, a.json), "", (path, a.body))
 
     def test_answers_are_what_the_document_says(self):
         s = self.serve()

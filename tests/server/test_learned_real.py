@@ -89,9 +89,12 @@ class Learned(unittest.TestCase):
     def offline(self, tenant):
         copy = os.path.join(self.folder.name, "copy")
         shutil.copytree(self.dir, copy)
-        p = subprocess.run([*EMULATOR, PROGRAM, "learn", "teach", real.MODEL, copy, "--tenant", tenant, "--threads", "1"], capture_output=True, text=True)
+        p = subprocess.run([*EMULATOR, PROGRAM, "learn", "teach", real.MODEL, copy, "--tenant", tenant, "--threads", "1", "--json"], capture_output=True,
+                           text=True)
         self.assertEqual(p.returncode, 0, p.stderr)
-        return re.search(r"learned-\d+@1 published .*id ([0-9a-f]{32})", p.stdout)[1]
+        row, = map(json.loads, p.stdout.splitlines())
+        self.assertEqual((row["tenant"], row["version"], row["what"], row["reason"]), (tenant, 1, "published", ""))
+        return row["content"]
 
     def weft(self, *args):
         p = subprocess.run([*EMULATOR, PROGRAM, *args], capture_output=True, text=True, cwd=self.folder.name)

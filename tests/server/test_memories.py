@@ -25,9 +25,9 @@ class Learned(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.dir = folder.name
 
-    def serve(self, *more, keys=True):
+    def serve(self, *more, keys=True, **env):
         named = [x for k in KEYS.values() if keys for x in ("--api-key", k)]
-        server = Server([*FAKE, "--learn", os.path.join(self.dir, "learned"), "--log-sync", "1", *named, *more])
+        server = Server([*FAKE, "--learn", os.path.join(self.dir, "learned"), "--log-sync", "1", *named, *more], env={**os.environ, **env})
         self.addCleanup(lambda: server.process.stdout.closed or server.stop())
         return server
 
@@ -184,6 +184,28 @@ class Memories(Learned):
         n_ctx = server.get("/props", headers=as_("ada")).json["default_generation_settings"]["n_ctx"]
         self.assertEqual(tokens(memory=True, max_tokens=n_ctx - one), one)
         self.assertEqual(tokens(memory=True, max_tokens=n_ctx - one + 1), plain)
+        self.end(server)
+
+    def test_of_many_as_many_as_fit_are_found_in_a_few_prompts(self):
+        """By halves: one that fits nothing, or one of many, makes no prompt for each."""
+        renders = os.path.join(self.dir, "renders")
+        server = self.serve("--memories", "1", WEFT_FAKE_RENDERS=renders)
+
+        def tokens(**more):
+            open(renders, "w").close()
+            n = self.ok(server.post(CHAT, {"messages": user("owls"), **more}, headers=as_("ada")))["usage"]["prompt_tokens"]
+            return n, os.path.getsize(renders)
+        sizes = [tokens()[0]]
+        for i in range(8):
+            self.put(server, kind="semantic", text=f"owls are number {i}")
+            sizes.append(tokens(memory=True)[0])
+        self.assertEqual(sizes, sorted(set(sizes)))
+        self.assertEqual(tokens(memory=True), (sizes[8], 1))
+        n_ctx = server.get("/props", headers=as_("ada")).json["default_generation_settings"]["n_ctx"]
+        for i, size in enumerate(sizes):
+            n, made = tokens(memory=True, max_tokens=n_ctx - size)
+            self.assertEqual(n, size)
+            self.assertLessEqual(made, 5, i)
         self.end(server)
 
     def test_have_a_rate(self):

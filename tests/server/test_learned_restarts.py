@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims about what a server learned when it is started again: all of it is known after a kill, also of learning anew and its figures, the same
+again gives the same, what was learned over other weights is no version of these, and a file that is gone costs no answers.
+
+usage: test_learned_restarts.py build/fake_server"""
+import json
+import os
+import signal
+import unittest
+
+from learned_case import ADMIN, Learning, as_
+from servers import CHAT, LLAMA, TEXT, of_one_thread, wait_until
+
+
+class Restarts(Learning):
+    def test_another_process_knows_all_of_it(self):
+        """After a kill: the same history and the same version, which the engine gets when it is asked for."""
+        s = self.serve()
+        for text in ("One", "Two", "[reject kl]", "Three"):
+            self.learn(s, text)
+        self.learn(s, "Four", "bob")
+        s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada"))
+        before = {who: self.show(s, who) for who in ("ada", "bob")}
+        s.process.send_signal(signal.SIGKILL)
+        s.kill()
+        s = self.serve()
+        self.assertEqual({who: self.show(s, who) for who in ("ada", "bob")}, before)
+        self.assertEqual(s.get("/lora-adapters", headers=ADMIN).json, [])
+        name = before["ada"]["name"]
+        a = self.ask(s)
+        self.assertEqual((a["model"], a["choices"][0]["text"]), ("fake@2", name + "@2=nan;"))
+        self.assertEqual(self.used(s, model="fake@4"), name + "@4")
+        self.ask(s, model="fake@3", status=404)  # it was refused
+        self.assertEqual(self.learn(s, "Five")["parent"], 2)
+        self.stop(s)
+
+    def test_what_was_learned_over_another_model_is_no_version_of_this(self):
+        """The weights were changed: who has versions of the old is answered, and learns from the base; with the old ones all is as it was."""
+        s = self.serve()
+        self.learn(s, "One")
+        self.learn(s, "Two")
+        self.learn(s, "[reject kl]")
+        for to in (1, 2):
+            self.assertEqual(s.post("/v1/learn/rollback", {"to": to}, headers=as_("ada")).json["current"], to)
+        before = self.show(s)
+        self.assertNotIn("other_model", json.dumps(before))
+        self.stop(s)
+        s = self.serve(WEFT_FAKE_BASE="f" * 32)
+        self.assertEqual((self.used(s), self.show(s)["current"]), ("-", 0))
+        self.ask(s, model="fake@2", status=404)
+        self.assertEqual([m["id"] for m in s.get("/v1/models", headers=as_("ada")).json["data"]], ["fake"])
+        new = self.learn(s, "Three")
+        self.assertEqual((new["version"], new["parent"]), (4, 0))
+        rows = [(v["version"], v["what"], v.get("other_model")) for v in self.show(s)["versions"]]
+        self.assertEqual(rows, [(4, "published", None)] + [(v["version"], v["what"], True) for v in before["versions"]])
+        self.is_as_told("get", "/v1/learn", s.get("/v1/learn", headers=as_("ada")))
+        self.assertEqual(self.used(s), before["name"] + "@4")
+        self.assertEqual(s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada")).status, 404)
+        self.assertEqual(s.post("/v1/learn/rollback", {}, headers=as_("ada")).json["current"], 0)
+        self.stop(s)
+        s = self.serve()
+        self.assertEqual((self.used(s), self.show(s)["current"]), (before["name"] + "@2", 2))
+        self.ask(s, model="fake@4", status=404)
+        self.assertEqual(self.learn(s, "Four")["version"], 5)
+        self.stop(s)
+
+    def test_a_version_whose_file_is_gone_costs_no_answers(self):
+        s = self.serve()
+        content = self.learn(s, "One")["content"]
+        self.stop(s)
+        files = [os.path.join(d, f) for d, _, fs in os.walk(os.path.join(self.dir, "tenants")) for f in fs]
+        for spoil in (lambda f: os.truncate(f, 1), os.remove):
+            spoil(files[0])
+            s = self.serve()
+            self.assertEqual(s.get("/v1/models/fake@1", headers=as_("ada")).json["content"], content)  # before its first use
+            for path in (TEXT, CHAT, LLAMA):
+                a = self.ask(s, path=path)
+                self.assertEqual(a["model"], "fake")
+            self.assertGreaterEqual(s.post(TEXT, {"prompt": "x", "model": "fake@1"}, headers=as_("ada")).status, 400)
+            self.stop(s)
+
+    def test_of_learning_anew_what_is_farther_from_the_base_does_not_stay(self):
+        """By the KL of the current version, whichever that is, which the next process knows, too."""
+        s = self.serve()
+        for text in ("[kl 0.009] One", "[kl 0.001] Two", "[kl 0.02] Three"):
+            self.learn(s, text)
+        s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada"))
+
+        def anew(s, n):
+            self.assertEqual(s.post("/v1/learn/consolidate", {}, headers=as_("ada")).status, 202)
+            self.assertTrue(wait_until(lambda: self.show(s)["versions"][0]["version"] == n))
+            return self.show(s)["versions"][0]
+        self.assertEqual(anew(s, 4)["reason"], "not_better")
+        self.stop(s)
+        s = self.serve()
+        self.assertEqual(anew(s, 5)["reason"], "not_better")
+        s.post("/v1/learn/rollback", {"to": 3}, headers=as_("ada"))
+        self.assertEqual(anew(s, 6)["what"], "published")
+        self.stop(s)
+
+    @of_one_thread
+    def test_the_same_again_gives_the_same_contents(self):
+        contents = []
+        for turn in range(2):
+            self.dir = os.path.join(self.folder.name, f"learned-{turn}")
+            s = self.serve()
+            for text, who in (("One", "ada"), ("Two", "bob"), ("Three", "ada")) if turn else (("Two", "bob"), ("One", "ada"), ("Three", "ada")):
+                self.learn(s, text, who)
+            contents.append({who: [v["content"] for v in self.show(s, who)["versions"]] for who in ("ada", "bob")})
+            self.stop(s)
+        self.assertEqual(*contents)
+
+
+if __name__ == "__main__":
+    unittest.main()
