@@ -55,7 +55,7 @@ set(weft_of_processor
     quant_half quant_decode quant_encode text_golden text_tokenizer gguf_read gguf_malformed gguf_split gguf_write
         safetensors plan_file
     kv kv_prefix kv_store adapt_read adapt_peft adapt_weave adapt_store adapt_store_threads sample sched_queue
-        graph_plan backend_threads train_product train_gradient)
+        graph_plan backend_adapter backend_threads train_product train_gradient)
 if(CMAKE_CROSSCOMPILING)
     add_custom_target(processor_tests)
 endif()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cpu.h: what this processor can do, and how much of the machine we may use.
  *
- * Detection reads cpuid and XCR0 (the system must save the registers too) once; WEFT_CPU=ref|avx2|avx512|avx512vnni|...
+ * Detection reads cpuid and XCR0 (the system must save the registers too) once; WEFT_CPU=ref|neon|avx2|avx512|...
  * masks every tier above the named one: WEFT_CPU=avx2 leaves ref and avx2. Where AMX is left, Linux is asked for its
  * registers, once for the process; refused, it is not used. Read-only after the first call; thread-safe. */
 #ifndef WEFT_BASE_CPU_H

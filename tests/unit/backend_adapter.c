@@ -4,6 +4,8 @@
  * backend_conformance's. */
 #include "waist.h"
 
+#include "kernels/kernels.h"
+
 enum { D = 64, V = 40, F = 96, EXPERTS = 3, RANK = 5, N_CTX = 16, ROWS = 12 };
 
 /* The weights of the model, in order of declaration. */
@@ -287,6 +289,30 @@ static void test_small_a(void **state)
     stage_close(&s);
 }
 
+/* Which type an adapter gets follows from the kernels for adapters, whatever others there are: where those are
+ * readable C alone it stays in F32, bit by bit. */
+static void test_type_that_is_chosen(void **state)
+{
+    (void)state;
+    static const char *const options[] = {"threads=1", "threads=1,cpu=ref"};
+    static float out[2][STAGE_SEQS * N_CTX * V];
+    stage s;
+    model(&s);
+    for (int i = 0; i < 4; i++) {
+        const uint32_t tiers = i / 2 ? 1u << WEFT__TIER_REF : weft__tier_mask();
+        const int is_plain = weft__expand_find(WEFT_Q8_0, tiers)->tier == WEFT__TIER_REF;
+        store t;
+        values *v = values_all(9);
+        store_open(&t, s.g, "cpu", options[i / 2], 1, WEFT_F32, N_CTX, ROWS);
+        store_adapter(&t, v->lora, i % 2 == 0 ? WEFT_ADAPTER_AUTO : is_plain ? WEFT_F32 : WEFT_Q8_0);
+        run_both(&t, out[i % 2]);
+        if (i % 2) assert_memory_equal(out[0], out[1], sizeof out[0]);
+        store_close(&t);
+        weft__free(v);
+    }
+    stage_close(&s);
+}
+
 /* ---- packed weights ---- */
 
 /* A plan made of an image gives the bits of the plan that the image is from, adapters and all. */
@@ -388,10 +414,15 @@ static void test_failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_products_are_finite),
-        cmocka_unit_test(test_bad_steps), cmocka_unit_test(test_provider_without),
-        cmocka_unit_test(test_small_a),   cmocka_unit_test(test_image),
-        cmocka_unit_test(test_bytes),     cmocka_unit_test(test_failing_allocator),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_products_are_finite),
+        cmocka_unit_test(test_bad_steps),
+        cmocka_unit_test(test_provider_without),
+        cmocka_unit_test(test_small_a),
+        cmocka_unit_test(test_image),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_failing_allocator),
+        cmocka_unit_test(test_type_that_is_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,11 +20,11 @@ enum {
 
 /* ---- types ---- */
 
-/* Panels of the vector tiers are meant for 8-bit inputs; where there are none, floats cost no more. */
+/* Panels of the vector tiers are meant for 8-bit inputs; where adapters have none, floats cost no more. */
 static uint32_t type_of(const weft_backend *b, uint32_t dtype)
 {
     if (dtype != WEFT_ADAPTER_AUTO) return dtype;
-    return b->exact || b->k->tier == WEFT__TIER_REF ? WEFT_F32 : WEFT_Q8_0;
+    return b->exact || weft__expand_find(WEFT_Q8_0, b->tiers)->tier == WEFT__TIER_REF ? WEFT_F32 : WEFT_Q8_0;
 }
 
 /* The kernel of A; inputs that are not whole blocks take BF16. */
