@@ -272,8 +272,7 @@ static void a_provider_of_one_type_gets_no_other_step(void **state)
     store *t = mix(&c);
     t->providers[0]->table.features &= ~(uint32_t)WEFT_FEATURE_POOLS;
     assert_false(weft__plan_takes_pools(t->plan));
-    assert_refused(WEFT_UNSUPPORTED, "provider cpu takes keys and values of one type in a step",
-                   one_row(t, 0, y, err));
+    assert_refused(WEFT_UNSUPPORTED, "provider cpu takes keys and values of one type in a step", one_row(t, 0, y, err));
     t->pools = NULL;
     t->pool = NULL;
     assert_ok(one_row(t, 0, y, err));
