@@ -92,16 +92,17 @@ static void oracle_linear(const oracle *o, const weft_node *n, int64_t rows)
     const double *b = pair >= 0 ? o->param[o->t->pairs[pair].b] + weft__train_param_row(o->t, n->w[0]) * rank : NULL;
     for (int64_t r = 0; r < rows; r++) {
         const double *x = o->value[n->in[0]] + r * k;
-        double shrunk[64];
+        double shrunk[64], *y = o->value[n->out[0]] + r * out;
         for (int64_t i = 0; a && i < rank; i++) {
             shrunk[i] = 0;
             for (int64_t j = 0; j < k; j++) shrunk[i] += (double)o->t->lora_scale * a[i * k + j] * x[j];
         }
         for (int64_t i = 0; i < out; i++) {
+            const double *row = m + i * k;
             double sum = bias ? bias[i] : 0;
-            for (int64_t j = 0; j < k; j++) sum += m[i * k + j] * x[j];
+            for (int64_t j = 0; j < k; j++) sum += row[j] * x[j];
             for (int64_t j = 0; a && j < rank; j++) sum += b[i * rank + j] * shrunk[j];
-            o->value[n->out[0]][r * out + i] = sum;
+            y[i] = sum;
         }
     }
 }
@@ -163,9 +164,10 @@ static void oracle_attention(const oracle *o, const weft_node *n)
                 s[c - first] = exp(dot);
                 sum += s[c - first];
             }
-            for (int64_t c = first; c <= r; c++)
-                for (int64_t i = 0; i < dim; i++)
-                    y[i] += s[c - first] / sum * o->value[kv->in[1]][(c * a->n_kv_heads + h / shared) * dim + i];
+            for (int64_t c = first; c <= r; c++) {
+                const double *v = o->value[kv->in[1]] + (c * a->n_kv_heads + h / shared) * dim, p = s[c - first] / sum;
+                for (int64_t i = 0; i < dim; i++) y[i] += p * v[i];
+            }
         }
     }
 }
