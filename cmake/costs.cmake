@@ -1,8 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-# About how many seconds the long tests take where programs are slow (sanitizers, emulation); the others take 5 at
-# most. CTest begins with
-# the longest, so that none is still running when all others are done; and a test that hangs costs a few times of what
-# it takes.
+# Seconds that tests took in this configuration when the suite was recorded (scripts/test --record). CTest begins with
+# the longest, so that none is still running when all others are done.
+set(weft_record ${CMAKE_CURRENT_LIST_DIR}/../bench/history/suite.json)
+if(CMAKE_CROSSCOMPILING)
+    set(weft_recorded aarch64)
+elseif(WEFT_SANITIZE STREQUAL thread)
+    set(weft_recorded tsan)
+elseif(WEFT_SANITIZE)
+    set(weft_recorded asan)
+else()
+    set(weft_recorded release)
+endif()
+if(EXISTS ${weft_record})
+    file(STRINGS ${weft_record} lines REGEX "^ *\"${weft_recorded}/[^\"]+\": [0-9.]+,?$")
+    foreach(line ${lines})
+        string(REGEX REPLACE "^ *\"[a-z0-9]+/([^\"]+)\": ([0-9]+).*" "\\1;\\2" line "${line}")
+        list(GET line 0 test)
+        list(GET line 1 weft_took_${test})
+    endforeach()
+endif()
+
+# About how many where programs are slow (sanitizers, emulation), for tests that the record lacks; the others take 5 at
+# most. A test that hangs costs a few times of what it takes.
 set(weft_test_costs
     backend_conformance 65 golden 60 check-kernels 50 hf_reference 50 quality 45 pull 15 pull_transfer 30 grammar 40
         server 40 golden-avx2 30 soak 40
@@ -115,8 +134,15 @@ function(weft_costs)
             math(EXPR at "${at} + 1")
             list(GET weft_test_costs ${at} seconds)
         endif()
+        set(cost ${seconds})
+        if(DEFINED weft_took_${test})
+            set(cost ${weft_took_${test}})
+        endif()
+        if(cost GREATER seconds)
+            set(seconds ${cost})
+        endif()
         math(EXPR limit "600 + 20 * ${seconds}")
-        set_tests_properties(${test} PROPERTIES COST ${seconds} TIMEOUT ${limit})
+        set_tests_properties(${test} PROPERTIES COST ${cost} TIMEOUT ${limit})
         if(NOT test IN_LIST weft_waiting)
             set_tests_properties(${test} PROPERTIES RESOURCE_GROUPS "cores:1")
         endif()

@@ -25,9 +25,17 @@ struct product {
     size_t row_bytes, row_stride, stride; /* of a weight row, from row to row, from panel to panel */
     guarded rows, packed;
     const uint8_t *panels;
-    float *w, *x;     /* [n][k] decoded, [m][k] */
-    float *out, *ref; /* [m][n] */
+    float *w, *x;           /* [n][k] decoded, [m][k] */
+    float *out, *ref;       /* [m][n] */
+    double *w_squares, sum; /* |w|² of each output's weights, [n], and of all */
 };
+
+static double squares(const float *x, int64_t n)
+{
+    double s = 0;
+    for (int64_t i = 0; i < n; i++) s += (double)x[i] * x[i];
+    return s;
+}
 
 /* Random bytes are valid blocks, except that a scale may be infinite or NaN: such blocks are drawn again. */
 static void wild_row(check *c, uint32_t dtype, uint8_t *row, int64_t k)
@@ -72,6 +80,7 @@ static struct product product_new(check *c, const weft__matmul *mm, int64_t n, i
     p.x = weft__alloc_array((size_t)(m * k), sizeof *p.x);
     p.out = weft__alloc_array((size_t)(m * n), sizeof *p.out);
     p.ref = weft__alloc_array((size_t)(m * n), sizeof *p.ref);
+    p.w_squares = weft__alloc_array((size_t)n, sizeof *p.w_squares);
     for (int64_t j = 0; j < n; j++) {
         uint8_t *row = p.rows.p + (size_t)j * p.row_stride;
         if (wild) {
@@ -80,7 +89,9 @@ static struct product product_new(check *c, const weft__matmul *mm, int64_t n, i
             weft__quant_random_row(mm->dtype, &c->rng, row, k);
         }
         weft__quant_decode_row(mm->dtype, row, p.w + j * k, k);
+        p.w_squares[j] = squares(p.w + j * k, k);
     }
+    p.sum = squares(p.w, n * k);
     pack(&p);
     return p;
 }
@@ -93,6 +104,7 @@ static void product_free(check *c, struct product *p)
     weft__free(p->x);
     weft__free(p->out);
     weft__free(p->ref);
+    weft__free(p->w_squares);
 }
 
 /* What is asked for meanwhile changes nothing of the result, [m][ldo], and all of it is asked for: by the kernels of
@@ -163,13 +175,6 @@ static void reference(check *c, struct product *p)
     }
 }
 
-static double squares(const float *x, int64_t n)
-{
-    double s = 0;
-    for (int64_t i = 0; i < n; i++) s += (double)x[i] * x[i];
-    return s;
-}
-
 /* |x|² of rows of k; a unit may take denormals for zero, so there the smallest normal numbers count as the size of
  * x. */
 static double size_of(const float *x, int64_t n)
@@ -185,7 +190,7 @@ static void check_outputs(check *c, const struct product *p, const char *what)
         const double x = size_of(p->x + i * p->k, p->k);
         for (int64_t j = 0; j < p->n; j++) {
             double d = (double)p->out[i * p->n + j] - p->ref[i * p->n + j];
-            double allowed = 64 * bound * x * squares(p->w + j * p->k, p->k) / (double)p->k;
+            double allowed = 64 * bound * x * p->w_squares[j] / (double)p->k;
             if (!(d * d <= allowed + 1e-60))
                 check_fail(c, "output %d of row %d is %g off: %s", (int)j, (int)i, d, what);
         }
@@ -198,7 +203,7 @@ static double product_error(const struct product *p)
     for (int64_t i = 0; i < p->m * p->n; i++)
         error += ((double)p->out[i] - p->ref[i]) * ((double)p->out[i] - p->ref[i]);
     if (error <= 1e-60) return 0;
-    return error / (squares(p->w, p->n * p->k) * size_of(p->x, p->m * p->k) / (double)p->k);
+    return error / (p->sum * size_of(p->x, p->m * p->k) / (double)p->k);
 }
 
 /* A row that is taken from among m prepared ones and put among other ones has the bytes that it would have there. */

@@ -8,8 +8,8 @@
 #include "batcher/batcher.h"
 #include "format/gguf_write.h"
 
-#define N_MANY CLAIMS_REPEATED(CLAIMS_SWEPT(120, 200), 60, 12)
-#define N_WINDOWS CLAIMS_REPEATED(CLAIMS_SWEPT(120, 200), 60, 8) /* of models with windows */
+#define N_MANY CLAIMS_REPEATED(CLAIMS_SWEPT(60, 200), 60, 12)
+#define N_WINDOWS CLAIMS_REPEATED(CLAIMS_SWEPT(60, 200), 60, 8)  /* of models with windows */
 #define N_CODED CLAIMS_REPEATED(CLAIMS_SWEPT(60, 200), 40, 12)   /* with keys and values as whole numbers */
 #define MANY_PREEMPTED CLAIMS_REPEATED(CLAIMS_SWEPT(2, 4), 1, 0) /* so few requests may never meet */
 #define MANY_PUT_OFF                                                                                                   \

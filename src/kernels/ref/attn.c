@@ -32,31 +32,49 @@ void weft__kv_put_v_ref(const float *v, int head_dim, int slot, int page_tokens,
     attn_put(v, head_dim, slot, dtype, part);
 }
 
-/* Element d of position t in the parts at `offset`. */
-static float element(const weft__attn *a, uint32_t dtype, uint64_t offset, int head_dim, int t, int d)
+enum { PIECE = 64 }; /* elements of a position that are read at a time */
+
+/* Elements [d, d + n) of position t in the parts at `offset`; n <= PIECE. */
+static void elements(const weft__attn *a, uint32_t dtype, uint64_t offset, int head_dim, int t, int d, int n,
+                     float out[PIECE])
 {
     const uint8_t *part = a->data + (uint64_t)a->pages[t / a->page_tokens] * a->page_bytes + offset;
-    int64_t i = (int64_t)(t % a->page_tokens) * head_dim + d;
-    return dtype == WEFT_F16 ? weft__f16_to_f32(((const uint16_t *)part)[i]) : ((const float *)part)[i];
+    const int64_t at = (int64_t)(t % a->page_tokens) * head_dim + d;
+    if (dtype == WEFT_F16) {
+        for (int i = 0; i < n; i++) out[i] = weft__f16_to_f32(((const uint16_t *)part)[at + i]);
+    } else {
+        memcpy(out, (const float *)part + at, (size_t)n * sizeof *out);
+    }
 }
 
 static float score(const weft__attn *a, uint32_t dtype, const float *q, int t)
 {
+    const int dim = a->head_dim_k;
+    float k[PIECE];
     double s = 0;
-    for (int d = 0; d < a->head_dim_k; d++) s += (double)q[d] * element(a, dtype, a->k_offset, a->head_dim_k, t, d);
+    for (int d = 0; d < dim; d += PIECE) {
+        const int n = dim - d < PIECE ? dim - d : PIECE;
+        elements(a, dtype, a->k_offset, dim, t, d, n, k);
+        for (int i = 0; i < n; i++) s += (double)q[d + i] * k[i];
+    }
     return ref_score(a, s);
 }
 
 /* Positions [from, to) of one query: softmax(scores) . values, not yet divided by the sum. */
 static void one_query(const weft__attn *a, uint32_t dtype, const float *q, int from, int to, float *s, float *state)
 {
+    const int dim = a->head_dim_v;
+    float v[PIECE];
     for (int t = from; t < to; t++) s[t - from] = score(a, dtype, q, t);
     ref_softmax(s, to - from, state);
-    for (int e = 0; e < a->head_dim_v; e++) {
-        double acc = 0;
-        for (int t = from; t < to; t++)
-            acc += (double)s[t - from] * element(a, dtype, a->v_offset, a->head_dim_v, t, e);
-        state[2 + e] = (float)acc;
+    for (int e = 0; e < dim; e += PIECE) {
+        const int n = dim - e < PIECE ? dim - e : PIECE;
+        double acc[PIECE] = {0};
+        for (int t = from; t < to; t++) {
+            elements(a, dtype, a->v_offset, dim, t, e, n, v);
+            for (int i = 0; i < n; i++) acc[i] += (double)s[t - from] * v[i];
+        }
+        for (int i = 0; i < n; i++) state[2 + e + i] = (float)acc[i];
     }
 }
 

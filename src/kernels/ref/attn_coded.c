@@ -71,12 +71,23 @@ static double key_product(const weft__attn *a, uint32_t format, const query *q, 
     return sum * q->scale;
 }
 
-static double value_of(const weft__attn *a, uint32_t format, int t, int e)
+enum { PIECE = 64 }; /* values of a position that are added at a time */
+
+/* acc[i] += weight * value e + i of position t, n <= PIECE of them. */
+static void add_values(const weft__attn *a, uint32_t format, int t, int e, int n, double weight, double acc[PIECE])
 {
     const uint8_t *part = part_of(a, t, a->v_offset);
     const int dim = a->head_dim_v, slot = t % a->page_tokens;
-    if (!weft_kv_is_rotated(format)) return float_at(format, 1, dim, slot, e, part);
-    return (double)whole_at(format, 1, dim, slot, e, part) * scale_of(format, 1, dim, a->page_tokens, slot, e, part);
+    if (!weft_kv_is_rotated(format)) {
+        for (int i = 0; i < n; i++) acc[i] += weight * float_at(format, 1, dim, slot, e + i, part);
+        return;
+    }
+    const int block = format == WEFT_KV_Q4 ? CODE_BLOCK : PIECE; /* elements that share a scale */
+    for (int from = 0; from < n; from += block) {
+        const double scale = scale_of(format, 1, dim, a->page_tokens, slot, e + from, part);
+        for (int i = from; i < n && i < from + block; i++)
+            acc[i] += weight * ((double)whole_at(format, 1, dim, slot, e + i, part) * scale);
+    }
 }
 
 /* Positions [from, to) of one query, as in attn.c. */
@@ -91,10 +102,11 @@ static void one_query(const weft__attn *a, const uint32_t formats[2], const floa
     }
     for (int t = from; t < to; t++) s[t - from] = ref_score(a, key_product(a, formats[0], &q, t));
     ref_softmax(s, to - from, state);
-    for (int e = 0; e < a->head_dim_v; e++) {
-        double acc = 0;
-        for (int t = from; t < to; t++) acc += (double)s[t - from] * value_of(a, formats[1], t, e);
-        state[2 + e] = (float)acc;
+    for (int e = 0; e < a->head_dim_v; e += PIECE) {
+        const int n = a->head_dim_v - e < PIECE ? a->head_dim_v - e : PIECE;
+        double acc[PIECE] = {0};
+        for (int t = from; t < to; t++) add_values(a, formats[1], t, e, n, (double)s[t - from], acc);
+        for (int i = 0; i < n; i++) state[2 + e + i] = (float)acc[i];
     }
 }
 
