@@ -111,11 +111,12 @@ else() # the best tier's kernels are looked into in `make test-all` alone; the r
     list(APPEND weft_long golden)
 endif()
 
-# What waits most of its time: for a peer that is slow on purpose, for a moment that must pass, for a terminal. All
-# others take a place of "cores", of which scripts/test gives as many as there are cores and one more
+# What waits most of its time: for a peer or a disk that is slow on purpose, for a moment that must pass, for a
+# terminal. All others take a place of "cores", of which scripts/test gives as many as there are cores and one more
 # (--resource-spec-file); these run beside them. Without such a file ctest knows no places.
 set(weft_waiting
-    server_hostile server_clients server_shares pull pull_transfer terminal top serve_flags)
+    server_hostile server_clients server_shares pull pull_transfer terminal top serve_flags batcher_disk http_server
+        serve_otlp server_models)
 
 # What takes longest: `make check` runs it only where the change touches it (label "heavy"), `make test` always.
 set(weft_heavy
