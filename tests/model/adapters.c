@@ -497,7 +497,7 @@ static void compare_golden(const char *name)
     weft_session_params sp;
     weft_error err = {0};
     const char *base = shared_path("models/%s.gguf", "tiny-llama.f16"), *path = shared_path("models/%s.gguf", name);
-    double error = 0, power = 0, bound = weft__tier_mask() == 1u << WEFT__TIER_REF ? 1e-8 : 1e-3;
+    double error = 0, power = 0, bound = tier_is_exact() ? 1e-8 : 1e-3;
     if (!base || !path || !golden_read(name, &g)) skip_material(name);
     float *logits = malloc((size_t)g.n_prompt * GOLDEN_VOCAB * sizeof *logits);
     weft_model_params_default(&params);

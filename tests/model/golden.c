@@ -44,11 +44,6 @@ enum {
     N_GREEDY = CLAIMS_REPEATED(64, 64, 16) /* ids at most */
 };
 
-static int on_ref(void)
-{
-    return weft__tier_mask() == 1u << WEFT__TIER_REF;
-}
-
 static weft_model *open_with(const void *name, int threads, weft_rope_params rope)
 {
     weft_model *model = NULL;
@@ -80,7 +75,7 @@ static void read_golden(const char *name, struct golden *g)
 
 static void compare_logits(const struct claim *c, const struct golden *g, const float *logits)
 {
-    double error = 0, power = 0, max = 0, bound = on_ref() ? c->nmse_ref : c->nmse_fast;
+    double error = 0, power = 0, max = 0, bound = tier_is_exact() ? c->nmse_ref : c->nmse_fast;
     for (int i = 0; i < g->n_prompt * GOLDEN_VOCAB; i++) {
         double d = (double)logits[i] - (double)g->logits[i];
         error += d * d;
@@ -121,7 +116,7 @@ static void matches_the_golden(const struct claim *c)
     float *logits = malloc((size_t)g.n_prompt * GOLDEN_VOCAB * sizeof *logits);
     eval(session, g.prompt, g.n_prompt, 1, logits);
     compare_logits(c, &g, logits);
-    if (!c->no_greedy && (on_ref() || c->greedy_fast)) compare_greedy(c, &g, session, logits);
+    if (!c->no_greedy && (tier_is_exact() || c->greedy_fast)) compare_greedy(c, &g, session, logits);
     weft_session_free(&session);
     weft_model_close(&model);
     free(logits);

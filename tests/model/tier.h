@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "kernels/kernels.h"
 #include "weft/error.h"
 
 /* 0, with the reason printed, where this build or this processor has no such tier. */
@@ -28,6 +29,13 @@ static inline int tier_is_here(void)
     return 1;
 }
 
+/* 1 where products with weights are readable C, which rounds no activation: bounds are tight there. Other kernels may
+ * be faster ones. */
+static inline int tier_is_exact(void)
+{
+    return weft__matmul_find(WEFT_Q8_0, weft__tier_mask())->tier == WEFT__TIER_REF;
+}
+
 /* 1 where arithmetic takes long, so that what repeats a claim for more models or tokens is shortened: readable C,
  * sanitizers (which do not look for bits), emulation. */
 static inline int tier_is_slow(void)
@@ -35,7 +43,7 @@ static inline int tier_is_slow(void)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEFT_EMULATED)
     return 1;
 #else
-    return weft__tier_mask() == 1u << WEFT__TIER_REF;
+    return tier_is_exact();
 #endif
 }
 
