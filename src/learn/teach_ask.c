@@ -5,11 +5,6 @@
 #include "base/alloc.h"
 #include "learn/teach_style.h"
 
-static weft_status texts_no_memory(weft_error *err)
-{
-    return weft_fail(err, WEFT_NO_MEMORY, "no memory for answers");
-}
-
 typedef struct learn_pass {
     weft__trainer *t;
     weft__trainer_info info;
@@ -36,12 +31,12 @@ static weft_status pass_some(learn_pass *p, const weft__teach_text *texts, size_
         if (x->n - 1 > p->info.n_ctx || x->n - 1 > p->info.max_rows)
             return weft_fail(err, WEFT_LIMIT, "a text of %d tokens; learning takes %d at most", x->n, p->info.n_ctx);
         if (p->rows.n + x->n - 1 > p->info.max_rows) break;
-        if (!weft__teach_rows_put(&p->rows, x, NULL)) return texts_no_memory(err);
+        if (!weft__teach_rows_put(&p->rows, x, NULL)) return weft__teach_no_memory(err);
     }
     if (!p->rows.n) return WEFT_OK;
     if (!weft__grow(&p->likeliest, &p->room[0], (size_t)p->rows.n, sizeof *p->likeliest) ||
         !weft__grow(&p->logp, &p->room[1], (size_t)p->rows.n, sizeof *p->logp))
-        return texts_no_memory(err);
+        return weft__teach_no_memory(err);
     const weft__train_batch b = weft__teach_rows_batch(&p->rows);
     weft_status st = weft__trainer_loss(p->t, &b, 1, p->logp, NULL, err);
     if (!st) weft__trainer_likeliest(p->t, p->likeliest);
@@ -158,7 +153,7 @@ static weft_status begin_guess(teach_guess *g, const weft__teach_text *text, int
     if (g->most < 0)
         return weft_fail(err, WEFT_LIMIT, "a prompt of %d tokens; learning takes %d at most", g->n_prompt, n_ctx);
     g->ids = weft__alloc_array((size_t)(g->n_prompt + g->most + 1), sizeof *g->ids);
-    if (!g->ids) return texts_no_memory(err);
+    if (!g->ids) return weft__teach_no_memory(err);
     g->n = g->n_prompt + (given < g->most ? given : g->most);
     memcpy(g->ids, text->ids, (size_t)g->n * sizeof *g->ids);
     return WEFT_OK;
@@ -198,7 +193,7 @@ static weft_status answer(weft__trainer *t, const weft__tok *tok, const weft__te
     learn_pass p = {.t = t};
     teach_guess *guess = weft__alloc_zero(n + !n, sizeof *guess);
     weft__teach_text *asked = weft__alloc_array(n + !n, sizeof *asked);
-    weft_status st = guess && asked ? WEFT_OK : texts_no_memory(err);
+    weft_status st = guess && asked ? WEFT_OK : weft__teach_no_memory(err);
     weft__trainer_describe(t, &p.info);
     const int32_t limit = p.info.n_ctx < p.info.max_rows ? p.info.n_ctx : p.info.max_rows;
     for (size_t i = 0; !st && i < n; i++) st = begin_guess(&guess[i], &texts[i], most, limit, err);
@@ -211,7 +206,7 @@ static weft_status answer(weft__trainer *t, const weft__tok *tok, const weft__te
     for (size_t i = 0; !st && i < n; i++)
         if (!weft__teach_texts_add(out, guess[i].ids, guess[i].n_prompt, guess[i].ids + guess[i].n_prompt,
                                    guess[i].n - guess[i].n_prompt, -1))
-            st = texts_no_memory(err);
+            st = weft__teach_no_memory(err);
     for (size_t i = 0; guess && i < n; i++) weft__free(guess[i].ids);
     weft__free(guess);
     weft__free(asked);

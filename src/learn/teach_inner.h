@@ -4,10 +4,8 @@
 #ifndef WEFT_LEARN_TEACH_INNER_H
 #define WEFT_LEARN_TEACH_INNER_H
 
-#include "learn/teach.h"
 #include "learn/teach_style.h"
-
-enum { WEFT__TEACH_ANSWER = 64 /* tokens of an answer */ };
+#include "learn/teach_trainer.h"
 
 typedef struct weft__teach_inner {
     const weft__teach_task *task;
@@ -30,7 +28,6 @@ typedef struct weft__teach_inner {
 } weft__teach_inner;
 
 /* ---- teach.c ---- */
-weft_status weft__teach_inner_no_memory(weft_error *err);
 /* A trainer by the options, or by those of a style, that has made no step. */
 weft_status weft__teach_inner_open(weft__teach_inner *s, weft_error *err);
 /* Room for the weights of n tokens; NULL: no memory. */

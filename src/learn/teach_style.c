@@ -10,11 +10,6 @@
 
 enum { LEAST = 4 /* corrections of a style */ };
 
-static weft_status style_no_memory(weft_error *err)
-{
-    return weft_fail(err, WEFT_NO_MEMORY, "no memory for a style");
-}
-
 /* ---- sets ---- */
 
 /* Where id is, or belongs. */
@@ -172,13 +167,14 @@ static weft_status change_of(const weft__tok *tok, search *s, int32_t by, weft_e
     c->n = e->correction.n - e->correction.n_prompt - 1;
     if (!e->wrong) return WEFT_OK;
     uint8_t *is_new = differing(c->right, c->n, e->wrong, e->n_wrong), *behind = NULL;
-    if (!is_new) st = style_no_memory(err);
+    if (!is_new) st = weft__teach_no_memory(err);
     if (!st && tok) st = with_space(tok, e->wrong, e->n_wrong, &spaced, err);
-    if (!st && tok && !(behind = differing(c->right, c->n, spaced.data, (int32_t)spaced.n))) st = style_no_memory(err);
+    if (!st && tok && !(behind = differing(c->right, c->n, spaced.data, (int32_t)spaced.n)))
+        st = weft__teach_no_memory(err);
     c->is_spaced = !st && behind && n_common(behind, c->n) > n_common(is_new, c->n);
     if (!st && !(c->is_spaced ? put_uses(s, by, spaced.data, (int32_t)spaced.n, behind)
                               : put_uses(s, by, e->wrong, e->n_wrong, is_new)))
-        st = style_no_memory(err);
+        st = weft__teach_no_memory(err);
     weft__tok_ids_free(&spaced);
     weft__free(is_new);
     weft__free(behind);
@@ -333,21 +329,21 @@ weft_status weft__teach_style_find(const weft__tok *tok, const weft__teach_event
                                    int (*stop)(void *arg), void *stop_arg, weft__teach_style *out, weft_error *err)
 {
     search s = {.all = weft__alloc_zero((size_t)n + 1, sizeof *s.all), .n = n};
-    weft_status st = s.all ? WEFT_OK : style_no_memory(err);
+    weft_status st = s.all ? WEFT_OK : weft__teach_no_memory(err);
     *out = (weft__teach_style){0};
     n_looked = 0;
     for (int32_t i = 0; !st && i < n; i++) {
         s.all[i].e = &events[i];
         st = stop && stop(stop_arg) ? weft_fail(err, WEFT_CANCELLED, "cancelled") : change_of(tok, &s, i, err);
     }
-    if (!st && !number_texts(&s)) st = style_no_memory(err);
+    if (!st && !number_texts(&s)) st = weft__teach_no_memory(err);
     if (!st) {
         sort_uses(&s);
         count_found(&s);
         for (int32_t i = 0; i < n; i++) out->n += s.all[i].belongs = is_foretold(&s.all[i]);
     }
     if (out->n < LEAST) out->n = 0;
-    if (out->n && !collect(&s, out)) st = style_no_memory(err);
+    if (out->n && !collect(&s, out)) st = weft__teach_no_memory(err);
     out->n_looked = n_looked;
     weft__free(s.all);
     weft__free(s.uses);
@@ -360,10 +356,11 @@ weft_status weft__teach_style_space(const weft__teach_style *s, const weft__tok 
     const int32_t *ids = plain->ids + plain->n_prompt, n = plain->n - plain->n_prompt;
     weft__tok_ids spaced = {0};
     if (!s->is_spaced || n < 1)
-        return weft__teach_texts_add(out, plain->ids, plain->n_prompt, ids, n, -1) ? WEFT_OK : style_no_memory(err);
+        return weft__teach_texts_add(out, plain->ids, plain->n_prompt, ids, n, -1) ? WEFT_OK
+                                                                                   : weft__teach_no_memory(err);
     weft_status st = with_space(tok, ids, n - 1, &spaced, err);
     if (!st && !weft__teach_texts_add(out, plain->ids, plain->n_prompt, spaced.data, (int32_t)spaced.n, ids[n - 1]))
-        st = style_no_memory(err);
+        st = weft__teach_no_memory(err);
     weft__tok_ids_free(&spaced);
     return st;
 }

@@ -28,6 +28,8 @@ typedef struct weft__teach_texts {
 int weft__teach_texts_add(weft__teach_texts *t, const int32_t *prompt, int32_t n_prompt, const int32_t *answer,
                           int32_t n_answer, int32_t end);
 void weft__teach_texts_free(weft__teach_texts *t);
+/* WEFT_NO_MEMORY, in the words of all that learns. */
+weft_status weft__teach_no_memory(weft_error *err);
 
 /* Where two answers differ: what is left of the first, [from, to), without the tokens that both begin and end with; one
  * token at least, where it has any. */
