@@ -63,7 +63,7 @@ static int put_differing(weft__teach_set *to, const int32_t *a, int32_t n, const
 /* ---- what corrections change ---- */
 
 /* What one does to a token: it puts it in somewhere (weft__teach_place), or another of these. */
-enum { OUT = WEFT__TEACH_PLACES, DROPPED, STARTS };
+enum { OUT = WEFT__TEACH_PLACES, DROPPED, STARTS, HAD /* the wrong answer has it */ };
 
 typedef struct use {
     int32_t how, id, by; /* by: which correction */
@@ -137,7 +137,8 @@ static int put_uses(search *s, int32_t by, const int32_t *wrong, int32_t m, cons
     if (ok) ok = put_new(s, by, is_new, gap, common);
     for (int32_t i = 0, stays = 0; ok && i < m; i++) {
         stays += !is_out[i];
-        if (!is_out[i]) continue;
+        ok = put_use(s, HAD, wrong[i], by);
+        if (!ok || !is_out[i]) continue;
         ok = put_use(s, OUT, wrong[i], by);
         if (ok && common && gap[stays] == 1) ok = put_use(s, DROPPED, wrong[i], by);
     }
@@ -300,14 +301,34 @@ static int is_foretold(const change *c)
 
 /* ---- a style ---- */
 
-/* A token, which so many corrections of the style use so. */
-static int put_in_style(weft__teach_style *out, int how, int32_t id, int32_t times)
+/* How many corrections of the style take a token out. */
+static int32_t times_out(const search *s, int32_t id)
+{
+    size_t from = 0, to = s->n_uses;
+    int32_t times = 0;
+    while (from < to) {
+        const size_t mid = from + (to - from) / 2;
+        n_looked++;
+        if (s->uses[mid].how < OUT || (s->uses[mid].how == OUT && s->uses[mid].id < id)) from = mid + 1;
+        else to = mid;
+    }
+    for (; from < s->n_uses && s->uses[from].how == OUT && s->uses[from].id == id; from++)
+        times += s->all[s->uses[from].by].belongs;
+    return times;
+}
+
+/* A token, which so many corrections of the style use so. What is put in instead of something is no mark: an answer
+ * without that cannot have it. */
+static int put_in_style(const search *s, weft__teach_style *out, int how, int32_t id, int32_t times)
 {
     weft__teach_set *const set[] = {&out->out, &out->dropped, &out->starts};
-    const int many = 4 * times >= 3 * out->n, least = how == STARTS ? 1 : 2;
+    const int least = how == STARTS ? 1 : 2;
+    if (how == HAD) {
+        const int32_t n = times_out(s, id);
+        return n < 2 || 4 * n < 3 * times || put_token(&out->gone, id);
+    }
     if (times >= least && !put_token(how < OUT ? &out->in[how] : set[how - OUT], id)) return 0;
-    if (how < OUT && many) return put_token(&out->marks, id);
-    return how == DROPPED && many ? put_token(&out->gone, id) : 1;
+    return how >= OUT || how == WEFT__TEACH_INSTEAD || 4 * times < 3 * out->n || put_token(&out->marks, id);
 }
 
 static int collect(const search *s, weft__teach_style *out)
@@ -319,7 +340,7 @@ static int collect(const search *s, weft__teach_style *out)
         int32_t times = 0;
         n = n_alike(s, at);
         for (size_t i = at; i < at + n; i++) times += s->all[s->uses[i].by].belongs;
-        ok = put_in_style(out, s->uses[at].how, s->uses[at].id, times);
+        ok = put_in_style(s, out, s->uses[at].how, s->uses[at].id, times);
     }
     out->is_spaced = 2 * n_spaced > out->n;
     return ok;
