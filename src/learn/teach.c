@@ -10,32 +10,42 @@
 #include "base/random.h"
 #include "learn/instant.h"
 #include "learn/teach_inner.h"
+#include "learn/teach_near.h"
 
 enum { HALVINGS = 5 };
 
 void weft__teach_options_default(weft__teach_options *o)
 {
-    *o = (weft__teach_options){
-        .rank = 8,
-        .alpha = 8,
-        .targets = "ffn_down",
-        .lr = 5e-3f,
-        .most_steps = 80,
-        .per_step = 6,
-        .public_per_step = 2,
-        .differs = 1,
-        .same = 0.2f,
-        .neighbour = 0.5f,
-        .replay = 0.5f,
-        .anchor = 0.5f,
-        .stop_at = -0.1f,
-        .hold_at = -0.2f,
-        .norm_cap = 0.25f,
-        .attempts = 3,
-        .styles = 1,
-        .style =
-            {.rank = 8, .lr = 2e-3f, .first_steps = 80, .steps = 60, .per_step = 10, .stop_at = -0.3f, .said_at = -1},
-        .seed = 1};
+    *o = (weft__teach_options){.rank = 8,
+                               .alpha = 8,
+                               .targets = "ffn_down",
+                               .lr = 5e-3f,
+                               .most_steps = 80,
+                               .per_step = 6,
+                               .far_per_step = 6,
+                               .nearest = 30,
+                               .public_per_step = 2,
+                               .differs = 1,
+                               .same = 0.2f,
+                               .neighbour = 0.5f,
+                               .replay = 0.5f,
+                               .anchor = 0.5f,
+                               .stop_at = -0.1f,
+                               .hold_at = -0.2f,
+                               .norm_cap = 0.25f,
+                               .attempts = 3,
+                               .styles = 1,
+                               .style = {.rank = 8,
+                                         .lr = 2e-3f,
+                                         .draws = 768,
+                                         .questions = 384,
+                                         .temperature = 0.7f,
+                                         .first_steps = 80,
+                                         .steps = 120,
+                                         .per_step = 16,
+                                         .stop_at = -0.3f,
+                                         .said_at = -1},
+                               .seed = 1};
 }
 
 /* ---- what is learned, and what is kept ---- */
@@ -97,11 +107,34 @@ static weft_status gather_kept(weft__teach_inner *s, weft_error *err)
     return st;
 }
 
-/* An order by the seed, in which kept texts have their turns. */
+/* Puts the nearest neighbours first, and leaves the order otherwise. */
+static weft_status nearest_first(weft__teach_inner *s, weft_error *err)
+{
+    const size_t n = s->kept.n, n_replay = (size_t)s->task->n_replay;
+    uint8_t *near = weft__alloc_zero(n + 1, 1);
+    int32_t *order = weft__alloc_array(n + 1, sizeof *order);
+    weft_status st = near && order ? WEFT_OK : weft__teach_no_memory(err);
+    if (!st)
+        st = weft__teach_nearest(s->taught.text, s->taught.n, s->kept.text + n_replay, n - n_replay,
+                                 (size_t)s->o->nearest, near + n_replay, err);
+    size_t at = 0;
+    for (int far = 0; !st && far < 2; far++) {
+        if (far) s->n_near = at;
+        for (size_t i = 0; i < n; i++)
+            if (near[s->order[i]] == !far) order[at++] = s->order[i];
+    }
+    if (!st) memcpy(s->order, order, n * sizeof *order);
+    weft__free(near);
+    weft__free(order);
+    return st;
+}
+
+/* An order by the seed, in which kept texts have their turns: the nearest neighbours, then the others. */
 static weft_status shuffle(weft__teach_inner *s, weft_error *err)
 {
     weft__rng rng;
     const size_t n = s->kept.n;
+    weft_status st = WEFT_OK;
     s->order = weft__alloc_array(n + !n, sizeof *s->order);
     if (!s->order) return weft__teach_no_memory(err);
     weft__rng_seed(&rng, s->o->seed);
@@ -110,7 +143,9 @@ static weft_status shuffle(weft__teach_inner *s, weft_error *err)
         s->order[i] = s->order[j];
         s->order[j] = (int32_t)i;
     }
-    return WEFT_OK;
+    s->n_near = n;
+    if ((int64_t)n > s->o->nearest) st = nearest_first(s, err);
+    return st;
 }
 
 /* ---- steps ---- */
@@ -146,20 +181,31 @@ static int put_wrong(weft__teach_inner *s, const weft__teach_event *e)
     return ok;
 }
 
-static int put_kept(weft__teach_inner *s, int32_t rows_most)
+/* Of those in order[0 .. n), from `turn` on. 0: no memory. */
+static int put_turns(weft__teach_inner *s, const int32_t *order, size_t n, size_t turn, int32_t per_step,
+                     int32_t rows_most)
 {
-    const int32_t per_step = s->o->per_step;
-    weft__teach_rows_clear(&s->rows);
-    for (int32_t i = 0; i < per_step && i < (int32_t)s->kept.n; i++) {
-        const int32_t at = s->order[(s->turn + (size_t)i) % s->kept.n];
+    for (int32_t i = 0; i < per_step && i < (int32_t)n; i++) {
+        const int32_t at = order[(turn + (size_t)i) % n];
         const weft__teach_text *x = &s->kept.text[at];
-        const int32_t n = x->n - x->n_prompt;
+        const int32_t n_answer = x->n - x->n_prompt;
         if (s->rows.n + x->n - 1 > rows_most) break;
-        float *w = weft__teach_inner_weights(s, n);
+        float *w = weft__teach_inner_weights(s, n_answer);
         if (!w) return 0;
-        for (int32_t k = 0; k < n; k++) w[k] = at < s->task->n_replay ? s->o->replay : s->o->neighbour;
+        for (int32_t k = 0; k < n_answer; k++) w[k] = at < s->task->n_replay ? s->o->replay : s->o->neighbour;
         if (!weft__teach_rows_put(&s->rows, x, w)) return 0;
     }
+    return 1;
+}
+
+static int put_kept(weft__teach_inner *s, int32_t rows_most)
+{
+    const int32_t per_step = s->o->per_step, far = s->o->far_per_step;
+    const size_t n_near = s->n_near;
+    weft__teach_rows_clear(&s->rows);
+    if (!put_turns(s, s->order, n_near, s->turn, per_step, rows_most) ||
+        !put_turns(s, s->order + n_near, s->kept.n - n_near, s->far_turn, far, rows_most))
+        return 0;
     for (int32_t i = 0; s->o->anchor > 0 && i < s->o->public_per_step && i < s->task->n_publics; i++) {
         const size_t at = (s->public_turn + (size_t)i) % (size_t)s->task->n_publics;
         const weft__teach_text *x = &s->task->publics[at];
@@ -171,6 +217,7 @@ static int put_kept(weft__teach_inner *s, int32_t rows_most)
         if (!weft__teach_rows_put(&s->rows, x, w)) return 0;
     }
     s->turn += (size_t)per_step;
+    s->far_turn += (size_t)far;
     s->public_turn += (size_t)s->o->public_per_step;
     return 1;
 }
@@ -322,7 +369,9 @@ static int32_t rows_of(const weft__teach_task *k, const weft__teach_options *o, 
         for (int32_t j = 0; j < e->n_paraphrases; j++) n = e->paraphrases[j].n > n ? e->paraphrases[j].n : n;
         rows += (int64_t)(n + WEFT__TEACH_ANSWER) * (1 + e->n_taught + (o->wrong < 0));
     }
-    rows += ((n_kept < per_step ? n_kept : per_step) + o->public_per_step) * long_one;
+    const int64_t n_far = n_kept > o->nearest ? n_kept - o->nearest : 0;
+    rows += (n_kept < per_step ? n_kept : per_step) * (int64_t)long_one;
+    rows += ((n_far < o->far_per_step ? n_far : o->far_per_step) + o->public_per_step) * (int64_t)long_one;
     return (int32_t)(rows < long_one ? long_one : rows > WEFT__TEACH_ROWS ? WEFT__TEACH_ROWS : rows);
 }
 
@@ -334,6 +383,7 @@ weft_status weft__teach_inner_open(weft__teach_inner *s, weft_error *err)
                              .alpha = o->alpha,
                              .targets = o->targets,
                              .lr = o->lr,
+                             .l2_sp = s->task->parent ? o->l2_sp : 0,
                              .max_rows = rows_of(s->task, o, s->style.n > 0)};
     if (s->style.n) {
         lora.rank = o->style.rank;
@@ -375,6 +425,7 @@ static weft_status attempt(const weft__teach_task *task, const weft__teach_optio
     if (!st) st = weft__teach_inner_open(&s, err);
     if (!st) st = gather_taught(&s, err);
     if (!st) st = gather_kept(&s, err);
+    if (!st && !s.style.n && o->draws > 0) st = weft__teach_keep_more(&s, err);
     if (!st) st = shuffle(&s, err);
     if (!st)
         st = weft__gate_open(s.t, task->tok, task->judge, task->events, task->n_events, WEFT__TEACH_ANSWER, &gate, err);
@@ -420,6 +471,7 @@ static void change_recipe(weft__teach_options *o, weft__gate_reason reason)
         return;
     }
     o->per_step *= 2;
+    o->far_per_step *= 2;
     o->anchor *= 2;
     o->stop_at *= 2;
     o->hold_at *= 2;

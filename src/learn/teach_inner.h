@@ -17,8 +17,8 @@ typedef struct weft__teach_inner {
     weft__teach_rows rows;
     float *weights; /* of an answer */
     size_t weights_room;
-    int32_t *order; /* [kept] in which they have their turns */
-    size_t turn, public_turn;
+    int32_t *order; /* [kept] in which they have their turns: the nearest (n_near), then the others */
+    size_t n_near, turn, far_turn, public_turn;
     int32_t *likeliest;
     float *logp;
     size_t likeliest_room, logp_room;
@@ -42,6 +42,10 @@ int weft__teach_inner_came_out(weft__teach_inner *s, int32_t n, float at);
 /* Writes what the trainer has to the task's path; out->id: its content's. */
 weft_status weft__teach_inner_write(const weft__teach_task *task, weft__trainer *t, weft__teach_report *out,
                                     weft_error *err);
+
+/* ---- teach_more.c ---- */
+/* Keeps more than the task gives: questions that the model makes up, with its answers as it is. */
+weft_status weft__teach_keep_more(weft__teach_inner *s, weft_error *err);
 
 /* ---- teach_speak.c ---- */
 /* A style is learned: as far as it comes out; then other answers are said in it, and it is learned anew by these. */

@@ -43,8 +43,8 @@ typedef struct weft__teach_style {
 } weft__teach_style;
 
 /* Whether there is a style. Four corrections make one. tok NULL: no token is another one with a space before it. stop
- * (NULL: none) is asked once per event. Time: n log n in the tokens of the wrong answers, and the common subsequences of
- * each event. WEFT_CANCELLED: stop said so; WEFT_NO_MEMORY; *out is to be freed in any case. */
+ * (NULL: none) is asked once per event. Time: n log n in the tokens of the wrong answers, and the common subsequences
+ * of each event. WEFT_CANCELLED: stop said so; WEFT_NO_MEMORY; *out is to be freed in any case. */
 weft_status weft__teach_style_find(const weft__tok *tok, const weft__teach_event *events, int32_t n,
                                    int (*stop)(void *arg), void *stop_arg, weft__teach_style *out, weft_error *err);
 void weft__teach_style_free(weft__teach_style *s);

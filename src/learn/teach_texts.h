@@ -80,4 +80,17 @@ weft_status weft__teach_check(weft__trainer *t, const weft__teach_text *texts, s
 weft_status weft__teach_answer(weft__trainer *t, const weft__tok *tok, const weft__teach_text *texts, size_t n,
                                int32_t most, weft__teach_texts *out, weft_error *err);
 
+/* Texts that are to be gone on with. Each has a key, not 0, by which its tokens are drawn. */
+typedef struct weft__teach_drawing {
+    const weft__teach_text *text; /* [n] */
+    const uint64_t *key;          /* [n] */
+    size_t n;
+    float temperature; /* 0: 1 */
+    int32_t stop;      /* a token that ends them, beside those that end answers; -1: none */
+} weft__teach_drawing;
+/* As weft__teach_answer; each token is drawn from what the model gives it. The same keys, the same tokens, whatever is
+ * drawn beside them. */
+weft_status weft__teach_draw(weft__trainer *t, const weft__tok *tok, const weft__teach_drawing *d, int32_t most,
+                             weft__teach_texts *out, weft_error *err);
+
 #endif

@@ -15,7 +15,7 @@ typedef struct weft__teach_lora {
     const char *targets;     /* without `like`, as weft__train_options has them */
     int32_t more;            /* added to the rank of `like`, or to `rank` */
     const char *beside;      /* NULL, or one matrix more */
-    float lr;                /* of steps */
+    float lr, l2_sp;         /* of steps */
     int32_t max_rows;
 } weft__teach_lora;
 
