@@ -93,6 +93,16 @@ static void read_options(const weft__json *v, weft__teach_options *o, weft__gate
     number(v, "stop_at", &o->stop_at);
     number(v, "hold_at", &o->hold_at);
     number(v, "norm_cap", &o->norm_cap);
+    number(v, "l2_sp", &o->l2_sp);
+    whole(v, "nearest", &o->nearest);
+    whole(v, "draws", &o->draws);
+    whole(v, "far_per_step", &o->far_per_step);
+    number(v, "style_stop_at", &o->style.stop_at);
+    number(v, "style_said_at", &o->style.said_at);
+    whole(v, "style_draws", &o->style.draws);
+    whole(v, "style_questions", &o->style.questions);
+    number(v, "style_temperature", &o->style.temperature);
+    whole(v, "style_first_steps", &o->style.first_steps);
     whole(v, "attempts", &o->attempts);
     whole(v, "instant", &o->instant);
     whole(v, "styles", &o->styles);
@@ -154,9 +164,12 @@ static void free_events(struct events *e)
     for (int32_t i = 0; i < e->n; i++) free_event(&e->own[i]);
 }
 
-static void tell(const weft__teach_report *r, double seconds, double cpu)
+/* "judged": what the gate's own bounds make of it, whatever others it was asked by. */
+static void tell(const weft__teach_report *r, int goes_on, double seconds, double cpu)
 {
     const weft__gate_report *g = &r->gate;
+    weft__gate_bounds bounds;
+    weft__gate_bounds_default(&bounds);
     printf("{\"passed\": %s, \"reason\": \"%s\", \"seconds\": %.4f, \"cpu_s\": %.4f, \"learn_s\": %.4f, \"scale_s\": "
            "%.4f, \"judge_s\": "
            "%.4f, \"pass_ms\": %.4f, \"step_ms\": %.4f, \"attempts\": %d, \"steps\": %d, \"scale\": %.5f, "
@@ -164,7 +177,8 @@ static void tell(const weft__teach_report *r, double seconds, double cpu)
            g->passed ? "true" : "false", weft__gate_reason_name(g->reason), seconds, cpu, r->learn_s, r->scale_s,
            r->judge_s, 1e3 * r->pass_s, 1e3 * r->step_s, r->n_attempts, r->n_steps, (double)r->scale, r->came_out,
            (unsigned long long)r->id.word[0], (unsigned long long)r->id.word[1]);
-    printf(", \"style\": %d", r->n_style);
+    printf(", \"style\": %d, \"judged\": \"%s\"", r->n_style,
+           weft__gate_reason_name(weft__gate_judge(g, &bounds, goes_on)));
     printf(", \"corrections\": [%d, %d], \"paraphrases\": [%d, %d], \"held_out\": [%d, %d, %d], \"neighbours\": [%d, "
            "%d, %d], \"facts\": [%d, %d], \"kl\": %.6f, \"norm\": %.6f}\n",
            g->corrections, g->n_corrections, g->paraphrases, g->n_paraphrases, g->lost, g->gained, g->n_held_out,
@@ -213,7 +227,7 @@ static void teach_line(struct bench *b, const weft__json *v)
     const uint64_t begin = weft__clock_ns();
     const clock_t cpu = clock();
     if (weft__teach(&task, &o, &r, &b->err)) die("teach", &b->err);
-    tell(&r, (double)(weft__clock_ns() - begin) / 1e9, (double)(clock() - cpu) / CLOCKS_PER_SEC);
+    tell(&r, parent != NULL, (double)(weft__clock_ns() - begin) / 1e9, (double)(clock() - cpu) / CLOCKS_PER_SEC);
     weft__teach_texts_free(&replay);
     weft__teach_texts_free(&neighbours);
     weft__teach_texts_free(&others);

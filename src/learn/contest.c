@@ -10,8 +10,7 @@
 #include "base/log.h"
 #include "learn/distil.h"
 #include "learn/teach_style.h"
-
-enum { ANSWER = 64, ROWS_LEAST = 256, ROWS_MOST = 2048 };
+#include "learn/teach_trainer.h"
 
 typedef struct contest {
     const weft__contest_task *task;
@@ -22,51 +21,6 @@ typedef struct contest {
 
 /* ---- asking ---- */
 
-static int32_t longest(const weft__teach_text *texts, int32_t n, int32_t least)
-{
-    for (int32_t i = 0; i < n; i++)
-        if (texts[i].n + ANSWER > least) least = texts[i].n + ANSWER;
-    return least;
-}
-
-/* Rows for the longest text with an answer. */
-static int32_t rows_of(const weft__teach_task *k)
-{
-    int32_t rows = ROWS_LEAST;
-    for (int32_t i = 0; i < k->n_events; i++) {
-        rows = longest(&k->events[i].correction, 1, rows);
-        rows = longest(k->events[i].paraphrases, k->events[i].n_paraphrases, rows);
-    }
-    rows = longest(k->replay, k->n_replay, rows);
-    rows = longest(k->neighbours, k->n_neighbours, rows);
-    rows = longest(k->publics, k->n_publics, rows);
-    rows = longest(k->judge->held_out, k->judge->n_held_out, rows);
-    rows = longest(k->judge->neighbours, k->judge->n_neighbours, rows);
-    return longest(k->judge->facts, k->judge->n_facts, rows);
-}
-
-static weft_status open_trainer(const contest *c, const weft__adapt *a, weft__trainer **out, weft_error *err)
-{
-    const weft__teach_options *o = c->task->options;
-    weft__train_options t;
-    char *targets = NULL;
-    float scale;
-    weft__train_options_default(&t);
-    t.n_threads = o->n_threads;
-    t.max_rows = rows_of(&c->task->teach);
-    t.schedule = WEFT__TRAIN_LR_CONSTANT; /* no step is made */
-    t.exact = 1;
-    t.norm_cap = o->norm_cap;
-    t.stop = o->stop;
-    t.stop_arg = o->stop_arg;
-    weft_status st = weft__train_adapter_options(a, &t.lora_rank, &scale, &targets, err);
-    t.lora_alpha = scale * (float)t.lora_rank;
-    t.lora_targets = targets;
-    if (!st) st = weft__trainer_create(c->task->teach.base, &t, out, err);
-    weft__free(targets);
-    return st;
-}
-
 /* As weft__teach asks one that learned from the base: what is to stay is what the base says. Whether this one learned
  * facts or a style it does not tell: it is asked for the one first, then for the other. */
 static weft_status ask_gate(const contest *c, const weft__adapt *a, weft__gate_report *out, weft_error *err)
@@ -76,8 +30,9 @@ static weft_status ask_gate(const contest *c, const weft__adapt *a, weft__gate_r
     weft__trainer *t = NULL;
     weft__gate *gate = NULL;
     m.goes_on = c->task->now_goes_on;
-    weft_status st = open_trainer(c, a, &t, err);
-    if (!st) st = weft__gate_open(t, k->tok, &m, k->events, k->n_events, ANSWER, &gate, err);
+    const weft__teach_lora lora = {.like = a, .lr = c->task->options->lr, .max_rows = weft__teach_longest(k)};
+    weft_status st = weft__teach_trainer_open(k->base, c->task->options, &lora, &t, err);
+    if (!st) st = weft__gate_open(t, k->tok, &m, k->events, k->n_events, WEFT__TEACH_ANSWER, &gate, err);
     if (!st) st = weft__trainer_start_adapter(t, a, err);
     if (!st) {
         weft__trainer_hold_to_base(t);
@@ -154,11 +109,11 @@ static weft_status enter_compressed(contest *c, weft_error *err)
 static weft_status enter_distilled(contest *c, weft_error *err)
 {
     const weft__contest_task *k = c->task;
-    const int32_t long_one = rows_of(&k->teach);
+    const int32_t long_one = weft__teach_longest(&k->teach);
     weft__teach_options o = *k->options;
     weft__distil *d = NULL;
-    weft_status st = weft__distil_open(k->teacher, k->pupil, long_one, long_one > ROWS_MOST ? long_one : ROWS_MOST,
-                                       o.n_threads, &d, err);
+    weft_status st = weft__distil_open(k->teacher, k->pupil, long_one,
+                                       long_one > WEFT__TEACH_ROWS ? long_one : WEFT__TEACH_ROWS, o.n_threads, &d, err);
     o.soften = weft__distil_soften;
     o.soften_arg = d;
     if (!st) st = enter_learned(c, "distilled", &o, err);

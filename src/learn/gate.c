@@ -18,11 +18,6 @@ struct weft__gate {
     uint8_t *held;                         /* [held_out] came out before */
 };
 
-static weft_status gate_no_memory(weft_error *err)
-{
-    return weft_fail(err, WEFT_NO_MEMORY, "no memory for a gate");
-}
-
 /* ---- before ---- */
 
 /* Those that have answers are held to these, the others to what the model says now. */
@@ -33,7 +28,7 @@ static weft_status label(weft__gate *g, const weft__teach_text *texts, int32_t n
     weft_status st = weft__teach_answer(g->t, g->tok, texts, (size_t)n, g->most, &said, err);
     for (int32_t i = 0; !st && i < n; i++) {
         const weft__teach_text *x = texts[i].n > texts[i].n_prompt ? &texts[i] : &said.text[i];
-        if (!weft__teach_texts_add(out, x->ids, x->n, NULL, 0, -1)) st = gate_no_memory(err);
+        if (!weft__teach_texts_add(out, x->ids, x->n, NULL, 0, -1)) st = weft__teach_no_memory(err);
         else out->text[i].n_prompt = x->n_prompt;
     }
     weft__teach_texts_free(&said);
@@ -46,7 +41,7 @@ static weft_status note_least(weft__gate *g, const weft__teach_texts *kept, floa
     uint8_t *right = weft__alloc_zero(kept->n + 1, 1);
     *least = weft__alloc_zero(kept->n + 1, sizeof **least);
     weft_status st =
-        right && *least ? weft__teach_check(g->t, kept->text, kept->n, right, *least, err) : gate_no_memory(err);
+        right && *least ? weft__teach_check(g->t, kept->text, kept->n, right, *least, err) : weft__teach_no_memory(err);
     weft__free(right);
     return st;
 }
@@ -57,10 +52,10 @@ weft_status weft__gate_open(weft__trainer *t, const weft__tok *tok, const weft__
 {
     weft__gate *g = weft__alloc_zero(1, sizeof *g);
     *out = g;
-    if (!g) return gate_no_memory(err);
+    if (!g) return weft__teach_no_memory(err);
     *g = (weft__gate){.t = t, .tok = tok, .m = m, .events = events, .n_events = n_events, .most = most};
     g->held = weft__alloc_zero((size_t)m->n_held_out + 1, 1);
-    weft_status st = g->held ? WEFT_OK : gate_no_memory(err);
+    weft_status st = g->held ? WEFT_OK : weft__teach_no_memory(err);
     if (!st) st = weft__teach_check(t, m->held_out, (size_t)m->n_held_out, g->held, NULL, err);
     if (!st) st = label(g, m->neighbours, m->n_neighbours, &g->neighbours, err);
     if (!st) st = label(g, m->facts, m->n_facts, &g->facts, err);
@@ -136,7 +131,7 @@ static weft_status measure_kept(weft__gate *g, const weft__teach_texts *kept, co
     weft__teach_texts said = {0};
     uint8_t *right = weft__alloc_zero(kept->n + 1, 1);
     float *least = weft__alloc_zero(kept->n + 1, sizeof *least);
-    weft_status st = right && least ? WEFT_OK : gate_no_memory(err);
+    weft_status st = right && least ? WEFT_OK : weft__teach_no_memory(err);
     if (!st) st = weft__teach_check(g->t, kept->text, kept->n, right, least, err);
     if (!st) st = weft__teach_answer(g->t, g->tok, kept->text, kept->n, g->most, &said, err);
     for (size_t i = 0; !st && i < kept->n; i++) {
@@ -156,14 +151,14 @@ static weft_status measure_styled(weft__gate *g, const weft__teach_style *style,
     weft__teach_texts plain = {0}, said = {0};
     uint8_t *right = weft__alloc_zero(n + 1, 1);
     float *least = weft__alloc_zero(n + 1, sizeof *least);
-    weft_status st = right && least ? WEFT_OK : gate_no_memory(err);
+    weft_status st = right && least ? WEFT_OK : weft__teach_no_memory(err);
     for (size_t i = 0; !st && i < n; i++)
         st = weft__teach_style_space(style, g->tok, &g->neighbours.text[i], &plain, err);
     if (!st) st = weft__teach_answer_in_style(g->t, g->tok, style, plain.text, n, g->most, &said, err);
     if (!st) st = weft__teach_check(g->t, said.text, n, right, least, err);
     for (size_t i = 0; !st && i < n; i++) {
         const int how = weft__teach_style_of(style, &plain.text[i], &said.text[i]);
-        if (how < 0) st = gate_no_memory(err);
+        if (how < 0) st = weft__teach_no_memory(err);
         r->paraphrases += how == WEFT__TEACH_SAID_STYLED;
         r->neighbours += how > 0 && least[i] >= g->least_neighbours[i] + g->m->bounds.least;
     }
@@ -179,7 +174,7 @@ static weft_status measure_held(weft__gate *g, weft__gate_report *r, weft_error 
 {
     const int32_t n = g->m->n_held_out;
     uint8_t *now = weft__alloc_zero((size_t)n + 1, 1);
-    weft_status st = now ? WEFT_OK : gate_no_memory(err);
+    weft_status st = now ? WEFT_OK : weft__teach_no_memory(err);
     if (!st) st = weft__teach_check(g->t, g->m->held_out, (size_t)n, now, NULL, err);
     for (int32_t i = 0; !st && i < n; i++) {
         r->lost += g->held[i] && !now[i];
@@ -205,7 +200,7 @@ static weft_status measure_kl(weft__gate *g, double *kl, weft_error *err)
         const weft__teach_text text = {g->m->probe + at, n, 1};
         weft__train_loss l = {0};
         weft__teach_rows_clear(&rows);
-        if (!weft__teach_rows_put(&rows, &text, NULL)) st = gate_no_memory(err);
+        if (!weft__teach_rows_put(&rows, &text, NULL)) st = weft__teach_no_memory(err);
         const weft__train_batch b = weft__teach_rows_batch(&rows);
         if (!st) st = weft__trainer_measure(g->t, &HELD, &b, &l, err);
         sum += l.anchor;

@@ -2,15 +2,10 @@
 /* instant.c: see instant.h. */
 #include "learn/instant.h"
 
-#include <stdio.h>
-
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/text.h"
 #include "learn/teach_inner.h"
 #include "train/tail.h"
-
-enum { ROWS = 2048 /* of the trainer: as many as learning in steps has */, ANSWER = 64 };
 
 typedef struct instant {
     const weft__teach_task *task;
@@ -20,52 +15,21 @@ typedef struct instant {
     weft__train_tail tail;
 } instant;
 
-static weft_status instant_no_memory(weft_error *err)
-{
-    return weft_fail(err, WEFT_NO_MEMORY, "no memory to learn");
-}
-
 /* ---- the trainer ---- */
 
 /* The last layer's ffn_down alone, beside what the parent changes, whose rank grows by that of the step. */
-static weft_status targets_of(const instant *s, weft__train_options *t, weft__strbuf *targets, weft_error *err)
+static weft_status open_trainer(instant *s, weft_error *err)
 {
-    char arch[64], last[32], *of_parent = NULL;
+    char arch[64], last[32];
     int32_t n_layers = 0;
-    float scale = 1;
     weft_status st = weft__source_string(s->task->base, NULL, "general.architecture", 1, arch, sizeof arch, err);
     if (!st) st = weft__source_i32(s->task->base, arch, ".block_count", 1, 1, INT32_MAX, &n_layers, err);
     if (st) return st;
     weft__train_tail_target(n_layers, last);
-    if (s->task->parent) st = weft__train_adapter_options(s->task->parent, &t->lora_rank, &scale, &of_parent, err);
-    if (st) return st;
-    if (of_parent && *of_parent) weft__strbuf_printf(targets, "%s,", of_parent);
-    weft__strbuf_printf(targets, "%s", last);
-    weft__free(of_parent);
-    t->lora_rank += s->o->instant;
-    t->lora_alpha = scale * (float)t->lora_rank;
-    t->lora_targets = targets->data;
-    return targets->failed ? instant_no_memory(err) : WEFT_OK;
-}
-
-static weft_status open_trainer(instant *s, weft_error *err)
-{
-    weft__train_options t;
-    weft__strbuf targets = {0};
-    weft__train_options_default(&t);
-    t.n_threads = s->o->n_threads;
-    t.max_rows = ROWS;
-    t.seed = s->o->seed;
-    t.schedule = WEFT__TRAIN_LR_CONSTANT;
-    t.exact = 1;
-    t.norm_cap = s->o->norm_cap;
-    t.stop = s->o->stop;
-    t.stop_arg = s->o->stop_arg;
-    weft_status st = targets_of(s, &t, &targets, err);
-    if (!st) st = weft__trainer_create(s->task->base, &t, &s->t, err);
-    if (!st && s->task->parent) st = weft__trainer_start_adapter(s->t, s->task->parent, err);
-    weft__strbuf_free(&targets);
-    return st;
+    const weft__teach_lora lora = {
+        .like = s->task->parent, .more = s->o->instant, .beside = last, .lr = s->o->lr, .max_rows = WEFT__TEACH_ROWS};
+    st = weft__teach_trainer_open(s->task->base, s->o, &lora, &s->t, err);
+    return !st && s->task->parent ? weft__trainer_start_adapter(s->t, s->task->parent, err) : st;
 }
 
 /* ---- the corrections ---- */
@@ -77,8 +41,9 @@ static weft_status put_answer(const weft__teach_event *e, const weft__teach_text
     weft__teach_texts text = {0};
     const int32_t *ids = answer->ids + answer->n_prompt, n = answer->n - answer->n_prompt;
     if (n < 2) return weft_fail(err, WEFT_ARGUMENT, "a correction says nothing");
-    if (rows->n + prompt->n_prompt + n > ROWS)
-        return weft_fail(err, WEFT_LIMIT, "corrections of more than %d tokens are not learned at once", ROWS);
+    if (rows->n + prompt->n_prompt + n > WEFT__TEACH_ROWS)
+        return weft_fail(err, WEFT_LIMIT, "corrections of more than %d tokens are not learned at once",
+                         WEFT__TEACH_ROWS);
     uint8_t *differs = weft__alloc_zero((size_t)n, 1);
     float *weight = weft__alloc_array((size_t)n, sizeof *weight);
     int ok = differs && weight && weft__teach_mark(ids, n - 1, e->wrong, e->n_wrong, differs) &&
@@ -88,7 +53,7 @@ static weft_status put_answer(const weft__teach_event *e, const weft__teach_text
     weft__teach_texts_free(&text);
     weft__free(differs);
     weft__free(weight);
-    return ok ? WEFT_OK : instant_no_memory(err);
+    return ok ? WEFT_OK : weft__teach_no_memory(err);
 }
 
 /* And the paraphrases that are learned, with the same answer where they have none. */
@@ -102,14 +67,6 @@ static weft_status put_correction(const weft__teach_event *e, weft__teach_rows *
     return st;
 }
 
-static double since(uint64_t *ns)
-{
-    const uint64_t now = weft__clock_ns();
-    const double s = (double)(now - *ns) / 1e9;
-    *ns = now;
-    return s;
-}
-
 /* The one pass, and the one step. */
 static weft_status learn(instant *s, weft__teach_report *out, weft_error *err)
 {
@@ -121,9 +78,9 @@ static weft_status learn(instant *s, weft__teach_report *out, weft_error *err)
     const weft__train_batch b = weft__teach_rows_batch(&rows);
     uint64_t ns = weft__clock_ns();
     if (!st) st = weft__train_tail_keep(s->t, &b, &s->tail, err);
-    out->pass_s = since(&ns);
+    out->pass_s = weft__teach_since(&ns);
     if (!st) st = weft__train_tail_move(s->t, &s->tail, &o, &step, err);
-    out->step_s = since(&ns);
+    out->step_s = weft__teach_since(&ns);
     out->n_steps = 1;
     out->scale = (float)step.length;
     out->came_out = step.holds;
@@ -141,15 +98,17 @@ weft_status weft__teach_instant(const weft__teach_task *task, const weft__teach_
     *out = (weft__teach_report){.n_attempts = 1};
     if (task->n_events < 1) return weft_fail(err, WEFT_ARGUMENT, "there is nothing to learn");
     weft_status st = open_trainer(&s, err);
-    if (!st) st = weft__gate_open(s.t, task->tok, task->judge, task->events, task->n_events, ANSWER, &s.gate, err);
-    out->judge_s += since(&ns);
+    if (!st)
+        st = weft__gate_open(s.t, task->tok, task->judge, task->events, task->n_events, WEFT__TEACH_ANSWER, &s.gate,
+                             err);
+    out->judge_s += weft__teach_since(&ns);
     if (!st) st = learn(&s, out, err);
-    out->learn_s += since(&ns);
+    out->learn_s += weft__teach_since(&ns);
     if (!st) {
         weft__trainer_hold_to_base(s.t);
         st = weft__gate_measure(s.gate, s.t, NULL, &out->gate, err);
     }
-    out->judge_s += since(&ns);
+    out->judge_s += weft__teach_since(&ns);
     if (!st && out->gate.passed && task->path) st = weft__teach_inner_write(task, s.t, out, err);
     weft__gate_close(&s.gate);
     weft__train_tail_free(&s.tail);

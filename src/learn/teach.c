@@ -10,37 +10,42 @@
 #include "base/random.h"
 #include "learn/instant.h"
 #include "learn/teach_inner.h"
+#include "learn/teach_near.h"
 
-enum { ROWS_LEAST = 256, ROWS_MOST = 2048, HALVINGS = 5 };
+enum { HALVINGS = 5 };
 
 void weft__teach_options_default(weft__teach_options *o)
 {
-    *o = (weft__teach_options){
-        .rank = 8,
-        .alpha = 8,
-        .targets = "ffn_down",
-        .lr = 5e-3f,
-        .most_steps = 80,
-        .per_step = 6,
-        .public_per_step = 2,
-        .differs = 1,
-        .same = 0.2f,
-        .neighbour = 0.5f,
-        .replay = 0.5f,
-        .anchor = 0.5f,
-        .stop_at = -0.1f,
-        .hold_at = -0.2f,
-        .norm_cap = 0.25f,
-        .attempts = 3,
-        .styles = 1,
-        .style =
-            {.rank = 8, .lr = 2e-3f, .first_steps = 80, .steps = 60, .per_step = 10, .stop_at = -0.3f, .said_at = -1},
-        .seed = 1};
-}
-
-weft_status weft__teach_inner_no_memory(weft_error *err)
-{
-    return weft_fail(err, WEFT_NO_MEMORY, "no memory to learn");
+    *o = (weft__teach_options){.rank = 8,
+                               .alpha = 8,
+                               .targets = "ffn_down",
+                               .lr = 5e-3f,
+                               .most_steps = 80,
+                               .per_step = 6,
+                               .far_per_step = 6,
+                               .nearest = 30,
+                               .public_per_step = 2,
+                               .differs = 1,
+                               .same = 0.2f,
+                               .neighbour = 0.5f,
+                               .replay = 0.5f,
+                               .anchor = 0.5f,
+                               .stop_at = -0.1f,
+                               .hold_at = -0.2f,
+                               .norm_cap = 0.25f,
+                               .attempts = 3,
+                               .styles = 1,
+                               .style = {.rank = 8,
+                                         .lr = 2e-3f,
+                                         .draws = 768,
+                                         .questions = 384,
+                                         .temperature = 0.7f,
+                                         .first_steps = 80,
+                                         .steps = 120,
+                                         .per_step = 16,
+                                         .stop_at = -0.3f,
+                                         .said_at = -1},
+                               .seed = 1};
 }
 
 /* ---- what is learned, and what is kept ---- */
@@ -68,13 +73,13 @@ static weft_status gather_taught(weft__teach_inner *s, weft_error *err)
         n += 1 + (size_t)e->n_taught;
     }
     s->differs = weft__alloc_zero(n, sizeof *s->differs);
-    if (!s->differs) return weft__teach_inner_no_memory(err);
+    if (!s->differs) return weft__teach_no_memory(err);
     for (int32_t i = 0; i < k->n_events; i++) {
         const weft__teach_event *e = &k->events[i];
-        if (!add_taught(s, e, &e->correction, &e->correction)) return weft__teach_inner_no_memory(err);
+        if (!add_taught(s, e, &e->correction, &e->correction)) return weft__teach_no_memory(err);
         for (int32_t j = 0; j < e->n_taught; j++) {
             const weft__teach_text *p = &e->paraphrases[j];
-            if (!add_taught(s, e, p, p->n > p->n_prompt ? p : &e->correction)) return weft__teach_inner_no_memory(err);
+            if (!add_taught(s, e, p, p->n > p->n_prompt ? p : &e->correction)) return weft__teach_no_memory(err);
         }
     }
     return WEFT_OK;
@@ -89,33 +94,58 @@ static weft_status gather_kept(weft__teach_inner *s, weft_error *err)
     for (int32_t i = 0; i < k->n_replay; i++) {
         const weft__teach_text *x = &k->replay[i];
         if (!weft__teach_texts_add(&s->kept, x->ids, x->n_prompt, x->ids + x->n_prompt, x->n - x->n_prompt, -1))
-            return weft__teach_inner_no_memory(err);
+            return weft__teach_no_memory(err);
     }
     st = weft__teach_answer(s->t, k->tok, k->neighbours, (size_t)k->n_neighbours, WEFT__TEACH_ANSWER, &said, err);
     for (int32_t i = 0; !st && i < k->n_neighbours; i++) {
         const weft__teach_text *x = &k->neighbours[i];
         if (x->n == x->n_prompt) x = &said.text[i];
         if (!weft__teach_texts_add(&s->kept, x->ids, x->n_prompt, x->ids + x->n_prompt, x->n - x->n_prompt, -1))
-            st = weft__teach_inner_no_memory(err);
+            st = weft__teach_no_memory(err);
     }
     weft__teach_texts_free(&said);
     return st;
 }
 
-/* An order by the seed, in which kept texts have their turns. */
+/* Puts the nearest neighbours first, and leaves the order otherwise. */
+static weft_status nearest_first(weft__teach_inner *s, weft_error *err)
+{
+    const size_t n = s->kept.n, n_replay = (size_t)s->task->n_replay;
+    uint8_t *near = weft__alloc_zero(n + 1, 1);
+    int32_t *order = weft__alloc_array(n + 1, sizeof *order);
+    weft_status st = near && order ? WEFT_OK : weft__teach_no_memory(err);
+    if (!st)
+        st = weft__teach_nearest(s->taught.text, s->taught.n, s->kept.text + n_replay, n - n_replay,
+                                 (size_t)s->o->nearest, near + n_replay, err);
+    size_t at = 0;
+    for (int far = 0; !st && far < 2; far++) {
+        if (far) s->n_near = at;
+        for (size_t i = 0; i < n; i++)
+            if (near[s->order[i]] == !far) order[at++] = s->order[i];
+    }
+    if (!st) memcpy(s->order, order, n * sizeof *order);
+    weft__free(near);
+    weft__free(order);
+    return st;
+}
+
+/* An order by the seed, in which kept texts have their turns: the nearest neighbours, then the others. */
 static weft_status shuffle(weft__teach_inner *s, weft_error *err)
 {
     weft__rng rng;
     const size_t n = s->kept.n;
+    weft_status st = WEFT_OK;
     s->order = weft__alloc_array(n + !n, sizeof *s->order);
-    if (!s->order) return weft__teach_inner_no_memory(err);
+    if (!s->order) return weft__teach_no_memory(err);
     weft__rng_seed(&rng, s->o->seed);
     for (size_t i = 0; i < n; i++) {
         const size_t j = (size_t)weft__rng_below(&rng, i + 1);
         s->order[i] = s->order[j];
         s->order[j] = (int32_t)i;
     }
-    return WEFT_OK;
+    s->n_near = n;
+    if ((int64_t)n > s->o->nearest) st = nearest_first(s, err);
+    return st;
 }
 
 /* ---- steps ---- */
@@ -151,20 +181,31 @@ static int put_wrong(weft__teach_inner *s, const weft__teach_event *e)
     return ok;
 }
 
-static int put_kept(weft__teach_inner *s, int32_t rows_most)
+/* Of those in order[0 .. n), from `turn` on. 0: no memory. */
+static int put_turns(weft__teach_inner *s, const int32_t *order, size_t n, size_t turn, int32_t per_step,
+                     int32_t rows_most)
 {
-    const int32_t per_step = s->o->per_step;
-    weft__teach_rows_clear(&s->rows);
-    for (int32_t i = 0; i < per_step && i < (int32_t)s->kept.n; i++) {
-        const int32_t at = s->order[(s->turn + (size_t)i) % s->kept.n];
+    for (int32_t i = 0; i < per_step && i < (int32_t)n; i++) {
+        const int32_t at = order[(turn + (size_t)i) % n];
         const weft__teach_text *x = &s->kept.text[at];
-        const int32_t n = x->n - x->n_prompt;
+        const int32_t n_answer = x->n - x->n_prompt;
         if (s->rows.n + x->n - 1 > rows_most) break;
-        float *w = weft__teach_inner_weights(s, n);
+        float *w = weft__teach_inner_weights(s, n_answer);
         if (!w) return 0;
-        for (int32_t k = 0; k < n; k++) w[k] = at < s->task->n_replay ? s->o->replay : s->o->neighbour;
+        for (int32_t k = 0; k < n_answer; k++) w[k] = at < s->task->n_replay ? s->o->replay : s->o->neighbour;
         if (!weft__teach_rows_put(&s->rows, x, w)) return 0;
     }
+    return 1;
+}
+
+static int put_kept(weft__teach_inner *s, int32_t rows_most)
+{
+    const int32_t per_step = s->o->per_step, far = s->o->far_per_step;
+    const size_t n_near = s->n_near;
+    weft__teach_rows_clear(&s->rows);
+    if (!put_turns(s, s->order, n_near, s->turn, per_step, rows_most) ||
+        !put_turns(s, s->order + n_near, s->kept.n - n_near, s->far_turn, far, rows_most))
+        return 0;
     for (int32_t i = 0; s->o->anchor > 0 && i < s->o->public_per_step && i < s->task->n_publics; i++) {
         const size_t at = (s->public_turn + (size_t)i) % (size_t)s->task->n_publics;
         const weft__teach_text *x = &s->task->publics[at];
@@ -176,6 +217,7 @@ static int put_kept(weft__teach_inner *s, int32_t rows_most)
         if (!weft__teach_rows_put(&s->rows, x, w)) return 0;
     }
     s->turn += (size_t)per_step;
+    s->far_turn += (size_t)far;
     s->public_turn += (size_t)s->o->public_per_step;
     return 1;
 }
@@ -206,13 +248,13 @@ weft_status weft__teach_inner_add_taught(weft__teach_inner *s, int32_t rows_most
     for (size_t i = 0; !st && i < s->taught.n;) {
         weft__teach_rows_clear(&s->rows);
         for (; i < s->taught.n && s->rows.n + s->taught.text[i].n - 1 <= rows_most; i++)
-            if (!put_taught(s, i)) return weft__teach_inner_no_memory(err);
+            if (!put_taught(s, i)) return weft__teach_no_memory(err);
         if (!s->rows.n)
             return weft_fail(err, WEFT_LIMIT, "a correction of %d tokens; learning takes %d at most",
                              s->taught.text[i].n, rows_most);
         if (!weft__grow(&s->likeliest, &s->likeliest_room, (size_t)s->rows.n, sizeof *s->likeliest) ||
             !weft__grow(&s->logp, &s->logp_room, (size_t)s->rows.n, sizeof *s->logp))
-            return weft__teach_inner_no_memory(err);
+            return weft__teach_no_memory(err);
         st = weft__teach_inner_add(s, 0, err);
         if (!st && *holds) *holds = weft__teach_inner_came_out(s, s->rows.n_texts, s->o->stop_at);
     }
@@ -227,7 +269,7 @@ static weft_status add_wrong_rows(weft__teach_inner *s, int32_t rows_most, weft_
         const weft__teach_event *e = &s->task->events[i];
         weft__teach_rows_clear(&s->rows);
         if (e->correction.n_prompt + e->n_wrong > rows_most) continue;
-        if (!put_wrong(s, e)) return weft__teach_inner_no_memory(err);
+        if (!put_wrong(s, e)) return weft__teach_no_memory(err);
         st = weft__teach_inner_add(s, 0, err);
     }
     return st;
@@ -241,7 +283,7 @@ static weft_status make_steps(weft__teach_inner *s, weft__teach_report *out, wef
         weft_status st = weft__teach_inner_add_taught(s, info.max_rows, &out->came_out, err);
         if (st || out->came_out || step == s->o->most_steps) return st;
         if ((st = add_wrong_rows(s, info.max_rows, err))) return st;
-        if (!put_kept(s, info.max_rows)) return weft__teach_inner_no_memory(err);
+        if (!put_kept(s, info.max_rows)) return weft__teach_no_memory(err);
         if ((st = weft__teach_inner_add(s, 1, err)) || (st = weft__trainer_step(s->t, NULL, err))) return st;
         out->n_steps++;
     }
@@ -279,7 +321,7 @@ static weft_status go_back(weft__teach_inner *s, float share, weft_error *err)
         at += n;
     }
     weft__free(mixed);
-    return mixed ? WEFT_OK : weft__teach_inner_no_memory(err);
+    return mixed ? WEFT_OK : weft__teach_no_memory(err);
 }
 
 static weft_status try_share(weft__teach_inner *s, float share, int *holds, weft_error *err)
@@ -287,7 +329,7 @@ static weft_status try_share(weft__teach_inner *s, float share, int *holds, weft
     weft_status st = go_back(s, share, err);
     uint8_t *right = weft__alloc_zero(s->taught.n, 1);
     float *least = weft__alloc_array(s->taught.n, sizeof *least);
-    if (!st && (!right || !least)) st = weft__teach_inner_no_memory(err);
+    if (!st && (!right || !least)) st = weft__teach_no_memory(err);
     if (!st) st = weft__teach_check(s->t, s->taught.text, s->taught.n, right, least, err);
     *holds = 1;
     for (size_t i = 0; !st && i < s->taught.n; i++) *holds &= right[i] && least[i] >= s->o->hold_at;
@@ -303,7 +345,7 @@ static weft_status take_back(weft__teach_inner *s, weft__teach_report *out, weft
     weft_status st = WEFT_OK;
     int holds;
     s->came = copy_params(s->t);
-    if (!s->came) return weft__teach_inner_no_memory(err);
+    if (!s->came) return weft__teach_no_memory(err);
     for (int i = 0; !st && out->came_out && i < HALVINGS; i++) {
         const float share = (low + high) / 2;
         st = try_share(s, share, &holds, err);
@@ -316,73 +358,41 @@ static weft_status take_back(weft__teach_inner *s, weft__teach_report *out, weft
 
 /* ---- all of it ---- */
 
-static int32_t longest(const weft__teach_text *texts, int32_t n, int32_t least)
-{
-    for (int32_t i = 0; i < n; i++)
-        if (texts[i].n + WEFT__TEACH_ANSWER > least) least = texts[i].n + WEFT__TEACH_ANSWER;
-    return least;
-}
-
 /* Rows that hold a step, and the longest text with an answer. */
 static int32_t rows_of(const weft__teach_task *k, const weft__teach_options *o, int is_style)
 {
-    const int32_t per_step = is_style ? o->style.per_step : o->per_step;
-    const weft__gate_material *m = k->judge;
+    const int32_t per_step = is_style ? o->style.per_step : o->per_step, long_one = weft__teach_longest(k);
     int64_t rows = 0, n_kept = (int64_t)k->n_replay + k->n_neighbours;
-    int32_t long_one = ROWS_LEAST;
     for (int32_t i = 0; i < k->n_events; i++) {
         const weft__teach_event *e = &k->events[i];
-        const int32_t n = longest(e->paraphrases, e->n_paraphrases, e->correction.n + WEFT__TEACH_ANSWER);
-        long_one = n > long_one ? n : long_one;
-        rows += (int64_t)n * (1 + e->n_taught) + (o->wrong < 0 ? n : 0);
+        int32_t n = e->correction.n;
+        for (int32_t j = 0; j < e->n_paraphrases; j++) n = e->paraphrases[j].n > n ? e->paraphrases[j].n : n;
+        rows += (int64_t)(n + WEFT__TEACH_ANSWER) * (1 + e->n_taught + (o->wrong < 0));
     }
-    long_one = longest(k->replay, k->n_replay, long_one);
-    long_one = longest(k->neighbours, k->n_neighbours, long_one);
-    long_one = longest(m->neighbours, m->n_neighbours, long_one);
-    long_one = longest(m->facts, m->n_facts, long_one);
-    long_one = longest(m->held_out, m->n_held_out, long_one);
-    long_one = longest(k->publics, k->n_publics, long_one);
-    rows += ((n_kept < per_step ? n_kept : per_step) + o->public_per_step) * long_one;
-    return (int32_t)(rows < long_one ? long_one : rows > ROWS_MOST ? ROWS_MOST : rows);
+    const int64_t n_far = n_kept > o->nearest ? n_kept - o->nearest : 0;
+    rows += (n_kept < per_step ? n_kept : per_step) * (int64_t)long_one;
+    rows += ((n_far < o->far_per_step ? n_far : o->far_per_step) + o->public_per_step) * (int64_t)long_one;
+    return (int32_t)(rows < long_one ? long_one : rows > WEFT__TEACH_ROWS ? WEFT__TEACH_ROWS : rows);
 }
 
 weft_status weft__teach_inner_open(weft__teach_inner *s, weft_error *err)
 {
     const weft__teach_options *o = s->o;
-    weft__train_options t;
-    char *targets = NULL;
-    weft_status st = WEFT_OK;
-    weft__train_options_default(&t);
-    t.n_threads = o->n_threads;
-    t.max_rows = rows_of(s->task, o, s->style.n > 0);
-    t.lora_rank = o->rank;
-    t.lora_alpha = o->alpha;
-    t.lora_targets = o->targets;
-    t.seed = o->seed;
-    t.schedule = WEFT__TRAIN_LR_CONSTANT;
-    t.lr = o->lr;
-    t.weight_decay = 0;
-    t.exact = 1; /* the steps are few, and a correction is to come out as it is asked for later */
-    t.norm_cap = o->norm_cap;
-    t.stop = o->stop;
-    t.stop_arg = o->stop_arg;
+    weft__teach_lora lora = {.like = s->task->parent,
+                             .rank = o->rank,
+                             .alpha = o->alpha,
+                             .targets = o->targets,
+                             .lr = o->lr,
+                             .l2_sp = s->task->parent ? o->l2_sp : 0,
+                             .max_rows = rows_of(s->task, o, s->style.n > 0)};
     if (s->style.n) {
-        t.lora_rank = o->style.rank;
-        t.lora_alpha = (float)o->style.rank;
-        t.lora_targets = o->style.targets;
-        t.lr = o->style.lr;
+        lora.rank = o->style.rank;
+        lora.alpha = (float)o->style.rank;
+        lora.targets = o->style.targets;
+        lora.lr = o->style.lr;
     }
-    if (s->task->parent) {
-        float scale;
-        st = weft__train_adapter_options(s->task->parent, &t.lora_rank, &scale, &targets, err);
-        if (t.lora_rank < o->rank) t.lora_rank = o->rank; /* it was compressed: what comes has room again */
-        t.lora_alpha = scale * (float)t.lora_rank;
-        t.lora_targets = targets;
-    }
-    if (!st) st = weft__trainer_create(s->task->base, &t, &s->t, err);
-    if (!st && s->task->parent) st = weft__trainer_start_adapter(s->t, s->task->parent, err);
-    weft__free(targets);
-    return st;
+    weft_status st = weft__teach_trainer_open(s->task->base, o, &lora, &s->t, err);
+    return !st && s->task->parent ? weft__trainer_start_adapter(s->t, s->task->parent, err) : st;
 }
 
 weft_status weft__teach_inner_write(const weft__teach_task *task, weft__trainer *t, weft__teach_report *out,
@@ -394,14 +404,6 @@ weft_status weft__teach_inner_write(const weft__teach_task *task, weft__trainer 
     if (!st) out->id = a->id;
     weft__adapt_close(&a);
     return st;
-}
-
-static double since(uint64_t *ns)
-{
-    const uint64_t now = weft__clock_ns();
-    const double s = (double)(now - *ns) / 1e9;
-    *ns = now;
-    return s;
 }
 
 static weft_status attempt(const weft__teach_task *task, const weft__teach_options *o, weft__teach_report *out,
@@ -423,20 +425,21 @@ static weft_status attempt(const weft__teach_task *task, const weft__teach_optio
     if (!st) st = weft__teach_inner_open(&s, err);
     if (!st) st = gather_taught(&s, err);
     if (!st) st = gather_kept(&s, err);
+    if (!st && !s.style.n && o->draws > 0) st = weft__teach_keep_more(&s, err);
     if (!st) st = shuffle(&s, err);
     if (!st)
         st = weft__gate_open(s.t, task->tok, task->judge, task->events, task->n_events, WEFT__TEACH_ANSWER, &gate, err);
-    if (!st && !(s.began = copy_params(s.t))) st = weft__teach_inner_no_memory(err);
-    out->judge_s += since(&ns);
+    if (!st && !(s.began = copy_params(s.t))) st = weft__teach_no_memory(err);
+    out->judge_s += weft__teach_since(&ns);
     if (!st) st = s.style.n ? weft__teach_speak(&s, out, err) : make_steps(&s, out, err);
-    out->learn_s += since(&ns);
+    out->learn_s += weft__teach_since(&ns);
     if (!st && !s.style.n) st = take_back(&s, out, err);
-    out->scale_s += since(&ns);
+    out->scale_s += weft__teach_since(&ns);
     if (!st) {
         weft__trainer_hold_to_base(s.t);
         st = weft__gate_measure(gate, s.t, s.style.n ? &s.style : NULL, &out->gate, err);
     }
-    out->judge_s += since(&ns);
+    out->judge_s += weft__teach_since(&ns);
     if (!st && out->gate.passed && task->path) st = weft__teach_inner_write(task, s.t, out, err);
     weft__gate_close(&gate);
     weft__trainer_destroy(&s.t);
@@ -468,6 +471,7 @@ static void change_recipe(weft__teach_options *o, weft__gate_reason reason)
         return;
     }
     o->per_step *= 2;
+    o->far_per_step *= 2;
     o->anchor *= 2;
     o->stop_at *= 2;
     o->hold_at *= 2;

@@ -22,7 +22,10 @@ typedef struct weft__teach_options {
     const char *targets; /* as weft__train_options has them */
     float lr;
     int32_t most_steps;
-    int32_t per_step;        /* neighbours and replayed texts of a step, in turns */
+    /* Of a step, in turns: neighbours of the `nearest` whose questions are most like what is taught (teach_near.h), and
+     * likewise of the other neighbours and what is replayed */
+    int32_t per_step, far_per_step, nearest;
+    int32_t draws; /* above 0: of questions that the model makes up, as neighbours (teach_more.c): an experiment */
     int32_t public_per_step; /* public texts of a step, in turns, which are only held to what the parent says */
     /* What a token weighs: of a correction, where it differs from the wrong answer, and elsewhere; of the wrong
      * answer, where it differs (below 0: it becomes less likely; 0: not learned); of neighbours; of replay */
@@ -30,7 +33,7 @@ typedef struct weft__teach_options {
     float anchor; /* of KL(parent || this) on neighbours' tokens; 0: none */
     /* log p that the least likely token of every correction must have: to stop, and when the scale is taken back */
     float stop_at, hold_at;
-    float norm_cap; /* as weft__train_options has it */
+    float norm_cap, l2_sp; /* as weft__train_options has them; l2_sp: of a version that goes on from another */
     /* Corrections that have a style in common (teach_style.h) are learned by another recipe, where there is no parent:
      * rank, targets and lr of its own; `first_steps` of the corrections alone, by which other answers are said in the
      * style; then `steps` at most from the beginning, each with the corrections and per_step of these answers, which
@@ -40,6 +43,8 @@ typedef struct weft__teach_options {
         int32_t rank;
         const char *targets;
         float lr;
+        int32_t draws, questions; /* that the model makes up, and how many of these are kept (teach_questions.h) */
+        float temperature;        /* of these */
         int32_t first_steps, steps, per_step;
         float stop_at, said_at;
     } style;

@@ -5,11 +5,6 @@
 #include "base/alloc.h"
 #include "learn/teach_style.h"
 
-static weft_status texts_no_memory(weft_error *err)
-{
-    return weft_fail(err, WEFT_NO_MEMORY, "no memory for answers");
-}
-
 typedef struct learn_pass {
     weft__trainer *t;
     weft__trainer_info info;
@@ -17,7 +12,10 @@ typedef struct learn_pass {
     weft__teach_rows rows;
     int32_t *likeliest;
     float *logp;
-    size_t room[2];
+    uint64_t *draw;      /* of rows, where the texts have keys */
+    const uint64_t *key; /* NULL, or of each text that is asked: its tokens are drawn */
+    float temperature;
+    size_t room[3];
 } learn_pass;
 
 static void pass_free(learn_pass *p)
@@ -25,6 +23,16 @@ static void pass_free(learn_pass *p)
     weft__teach_rows_free(&p->rows);
     weft__free(p->likeliest);
     weft__free(p->logp);
+    weft__free(p->draw);
+}
+
+/* A row's key by its text's and its place: of the rows from `from` on. 0: no memory. */
+static int put_keys(learn_pass *p, int32_t from, uint64_t key)
+{
+    if (!weft__grow(&p->draw, &p->room[2], (size_t)p->rows.n, sizeof *p->draw)) return 0;
+    for (int32_t r = from; r < p->rows.n; r++)
+        p->draw[r] = key + (uint64_t)(r - from + 1) * 0x9E3779B97F4A7C15u; /* the generator mixes them (SplitMix64) */
+    return 1;
 }
 
 /* Packs texts from *at on, as many as a batch holds, and asks for their tokens; *at is then behind them. */
@@ -36,13 +44,16 @@ static weft_status pass_some(learn_pass *p, const weft__teach_text *texts, size_
         if (x->n - 1 > p->info.n_ctx || x->n - 1 > p->info.max_rows)
             return weft_fail(err, WEFT_LIMIT, "a text of %d tokens; learning takes %d at most", x->n, p->info.n_ctx);
         if (p->rows.n + x->n - 1 > p->info.max_rows) break;
-        if (!weft__teach_rows_put(&p->rows, x, NULL)) return texts_no_memory(err);
+        const int32_t from = p->rows.n;
+        if (!weft__teach_rows_put(&p->rows, x, NULL)) return weft__teach_no_memory(err);
+        if (p->key && !put_keys(p, from, p->key[*at])) return weft__teach_no_memory(err);
     }
     if (!p->rows.n) return WEFT_OK;
     if (!weft__grow(&p->likeliest, &p->room[0], (size_t)p->rows.n, sizeof *p->likeliest) ||
         !weft__grow(&p->logp, &p->room[1], (size_t)p->rows.n, sizeof *p->logp))
-        return texts_no_memory(err);
-    const weft__train_batch b = weft__teach_rows_batch(&p->rows);
+        return weft__teach_no_memory(err);
+    weft__train_batch b = weft__teach_rows_batch(&p->rows);
+    if (p->key) b.draw = p->draw, b.temperature = p->temperature;
     weft_status st = weft__trainer_loss(p->t, &b, 1, p->logp, NULL, err);
     if (!st) weft__trainer_likeliest(p->t, p->likeliest);
     return st;
@@ -81,7 +92,18 @@ typedef struct teach_guess {
     const weft__teach_style *style; /* NULL, or it says `plain` in it, and nothing else */
     const int32_t *plain;           /* [n_plain] with the token that ends it */
     int32_t n_plain;
+    int32_t stop; /* a token that ends it, too; -1: none */
 } teach_guess;
+
+/* In which way answers are given, and what a pass asks: [n] of what is not done. */
+typedef struct answering {
+    const weft__teach_style *style; /* of weft__teach_answer_in_style, whose texts have plain answers; or NULL */
+    const uint64_t *key;            /* of weft__teach_draw, or NULL */
+    float temperature;
+    int32_t stop;
+    weft__teach_text *asked;
+    uint64_t *asked_key;
+} answering;
 
 /* How much of the plain answer is behind, and whether what was said last was put in instead of some of it. */
 typedef struct style_at {
@@ -133,7 +155,7 @@ static int take_likeliest(teach_guess *g, const weft__tok *tok, const int32_t *l
         const int32_t id = g->style ? in_style(g, likeliest[i - 1], &at) : likeliest[i - 1];
         same &= id == g->ids[i];
         g->ids[i] = id;
-        if (!same || !weft__tok_is_end(tok, id)) continue;
+        if (!same || (id != g->stop && !weft__tok_is_end(tok, id))) continue;
         g->n = i + 1;
         return 1;
     }
@@ -158,21 +180,23 @@ static weft_status begin_guess(teach_guess *g, const weft__teach_text *text, int
     if (g->most < 0)
         return weft_fail(err, WEFT_LIMIT, "a prompt of %d tokens; learning takes %d at most", g->n_prompt, n_ctx);
     g->ids = weft__alloc_array((size_t)(g->n_prompt + g->most + 1), sizeof *g->ids);
-    if (!g->ids) return texts_no_memory(err);
+    if (!g->ids) return weft__teach_no_memory(err);
     g->n = g->n_prompt + (given < g->most ? given : g->most);
     memcpy(g->ids, text->ids, (size_t)g->n * sizeof *g->ids);
     return WEFT_OK;
 }
 
 /* One pass over those that are not done. */
-static weft_status refine(learn_pass *p, const weft__tok *tok, teach_guess *guess, size_t n, weft__teach_text *asked,
+static weft_status refine(learn_pass *p, const weft__tok *tok, teach_guess *guess, size_t n, const answering *how,
                           int *busy, weft_error *err)
 {
+    weft__teach_text *asked = how->asked;
     size_t n_asked = 0, at = 0;
     for (size_t i = 0; i < n; i++) {
         teach_guess *g = &guess[i];
         if (g->done) continue;
         g->ids[g->n] = g->ids[g->n - 1]; /* a row for the last token, too: any target asks what follows it */
+        if (how->key) how->asked_key[n_asked] = how->key[i];
         asked[n_asked++] = (weft__teach_text){g->ids, g->n + 1, g->n_prompt};
     }
     *busy = n_asked > 0;
@@ -192,29 +216,34 @@ static weft_status refine(learn_pass *p, const weft__tok *tok, teach_guess *gues
 }
 
 static weft_status answer(weft__trainer *t, const weft__tok *tok, const weft__teach_text *texts, size_t n, int32_t most,
-                          const weft__teach_style *style, const weft__teach_text *plain, weft__teach_texts *out,
-                          weft_error *err)
+                          answering *how, weft__teach_texts *out, weft_error *err)
 {
     learn_pass p = {.t = t};
     teach_guess *guess = weft__alloc_zero(n + !n, sizeof *guess);
-    weft__teach_text *asked = weft__alloc_array(n + !n, sizeof *asked);
-    weft_status st = guess && asked ? WEFT_OK : texts_no_memory(err);
+    how->asked = weft__alloc_array(n + !n, sizeof *how->asked);
+    how->asked_key = how->key ? weft__alloc_array(n + !n, sizeof *how->asked_key) : NULL;
+    weft_status st = guess && how->asked && (!how->key || how->asked_key) ? WEFT_OK : weft__teach_no_memory(err);
     weft__trainer_describe(t, &p.info);
+    p.key = how->asked_key;
+    p.temperature = how->temperature;
     const int32_t limit = p.info.n_ctx < p.info.max_rows ? p.info.n_ctx : p.info.max_rows;
-    for (size_t i = 0; !st && i < n; i++) st = begin_guess(&guess[i], &texts[i], most, limit, err);
-    for (size_t i = 0; !st && style && i < n; i++) {
-        guess[i].style = style;
-        guess[i].plain = plain[i].ids + plain[i].n_prompt;
-        guess[i].n_plain = plain[i].n - plain[i].n_prompt;
+    for (size_t i = 0; !st && i < n; i++) {
+        st = begin_guess(&guess[i], &texts[i], most, limit, err);
+        guess[i].stop = how->stop;
+        if (!how->style) continue;
+        guess[i].style = how->style;
+        guess[i].plain = texts[i].ids + texts[i].n_prompt;
+        guess[i].n_plain = texts[i].n - texts[i].n_prompt;
     }
-    for (int busy = !st; busy && !st;) st = refine(&p, tok, guess, n, asked, &busy, err);
+    for (int busy = !st; busy && !st;) st = refine(&p, tok, guess, n, how, &busy, err);
     for (size_t i = 0; !st && i < n; i++)
         if (!weft__teach_texts_add(out, guess[i].ids, guess[i].n_prompt, guess[i].ids + guess[i].n_prompt,
                                    guess[i].n - guess[i].n_prompt, -1))
-            st = texts_no_memory(err);
+            st = weft__teach_no_memory(err);
     for (size_t i = 0; guess && i < n; i++) weft__free(guess[i].ids);
     weft__free(guess);
-    weft__free(asked);
+    weft__free(how->asked);
+    weft__free(how->asked_key);
     pass_free(&p);
     return st;
 }
@@ -222,12 +251,21 @@ static weft_status answer(weft__trainer *t, const weft__tok *tok, const weft__te
 weft_status weft__teach_answer(weft__trainer *t, const weft__tok *tok, const weft__teach_text *texts, size_t n,
                                int32_t most, weft__teach_texts *out, weft_error *err)
 {
-    return answer(t, tok, texts, n, most, NULL, NULL, out, err);
+    answering how = {.stop = -1};
+    return answer(t, tok, texts, n, most, &how, out, err);
 }
 
 weft_status weft__teach_answer_in_style(weft__trainer *t, const weft__tok *tok, const weft__teach_style *style,
                                         const weft__teach_text *plain, size_t n, int32_t most, weft__teach_texts *out,
                                         weft_error *err)
 {
-    return answer(t, tok, plain, n, most, style, plain, out, err);
+    answering how = {.style = style, .stop = -1};
+    return answer(t, tok, plain, n, most, &how, out, err);
+}
+
+weft_status weft__teach_draw(weft__trainer *t, const weft__tok *tok, const weft__teach_drawing *d, int32_t most,
+                             weft__teach_texts *out, weft_error *err)
+{
+    answering how = {.key = d->key, .temperature = d->temperature, .stop = d->stop};
+    return answer(t, tok, d->text, d->n, most, &how, out, err);
 }

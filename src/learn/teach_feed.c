@@ -221,7 +221,7 @@ static int take_answer(void *arg, const weft__learn_record *a)
     store_reading *r = arg;
     const int32_t n = is_own(r->t, a) ? without_end(r->t->p.tok, a) : 0;
     if (n && !weft__teach_texts_add(&r->answers, a->prompt, a->n_prompt, a->answer, n, end_token(r->t->p.tok)))
-        r->status = weft__teach_store_no_memory(&r->err);
+        r->status = weft__teach_no_memory(&r->err);
     return r->status != WEFT_OK;
 }
 

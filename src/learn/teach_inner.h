@@ -4,10 +4,8 @@
 #ifndef WEFT_LEARN_TEACH_INNER_H
 #define WEFT_LEARN_TEACH_INNER_H
 
-#include "learn/teach.h"
 #include "learn/teach_style.h"
-
-enum { WEFT__TEACH_ANSWER = 64 /* tokens of an answer */ };
+#include "learn/teach_trainer.h"
 
 typedef struct weft__teach_inner {
     const weft__teach_task *task;
@@ -19,8 +17,8 @@ typedef struct weft__teach_inner {
     weft__teach_rows rows;
     float *weights; /* of an answer */
     size_t weights_room;
-    int32_t *order; /* [kept] in which they have their turns */
-    size_t turn, public_turn;
+    int32_t *order; /* [kept] in which they have their turns: the nearest (n_near), then the others */
+    size_t n_near, turn, far_turn, public_turn;
     int32_t *likeliest;
     float *logp;
     size_t likeliest_room, logp_room;
@@ -30,7 +28,6 @@ typedef struct weft__teach_inner {
 } weft__teach_inner;
 
 /* ---- teach.c ---- */
-weft_status weft__teach_inner_no_memory(weft_error *err);
 /* A trainer by the options, or by those of a style, that has made no step. */
 weft_status weft__teach_inner_open(weft__teach_inner *s, weft_error *err);
 /* Room for the weights of n tokens; NULL: no memory. */
@@ -45,6 +42,10 @@ int weft__teach_inner_came_out(weft__teach_inner *s, int32_t n, float at);
 /* Writes what the trainer has to the task's path; out->id: its content's. */
 weft_status weft__teach_inner_write(const weft__teach_task *task, weft__trainer *t, weft__teach_report *out,
                                     weft_error *err);
+
+/* ---- teach_more.c ---- */
+/* Keeps more than the task gives: questions that the model makes up, with its answers as it is. */
+weft_status weft__teach_keep_more(weft__teach_inner *s, weft_error *err);
 
 /* ---- teach_speak.c ---- */
 /* A style is learned: as far as it comes out; then other answers are said in it, and it is learned anew by these. */

@@ -15,11 +15,6 @@
 
 enum { REST_MOST_NS = 1000000000, LOOK_NS = 2000000 /* while others run and there is no share */ };
 
-weft_status weft__teach_no_memory(weft_error *err)
-{
-    return weft_fail(err, WEFT_NO_MEMORY, "no memory to learn");
-}
-
 void weft__teach_loop_params_default(weft__teach_loop_params *p)
 {
     *p = (weft__teach_loop_params){.share = 0.2f, .neighbours = 32};

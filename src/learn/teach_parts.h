@@ -75,7 +75,6 @@ weft_status weft__teach_work(weft__teach_loop *l, weft__teach_tenant *t, weft__t
                              weft_error *err);
 
 /* ---- teach_loop.c ---- */
-weft_status weft__teach_no_memory(weft_error *err);
 /* Asked before each op of the trainer's: while requests run, it rests as long as its share wants; without one it waits
  * until none does. Not 0: what is in work is to be given up. */
 int weft__teach_pace(void *loop);

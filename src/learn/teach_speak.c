@@ -23,7 +23,7 @@ static weft_status say_kept(weft__teach_inner *s, weft_error *err)
         if (how < 0 ||
             (how == WEFT__TEACH_SAID_STYLED &&
              !weft__teach_texts_add(&s->said, x->ids, x->n_prompt, x->ids + x->n_prompt, x->n - x->n_prompt, -1)))
-            st = weft__teach_inner_no_memory(err);
+            st = weft__teach_no_memory(err);
     }
     weft__teach_texts_free(&plain);
     weft__teach_texts_free(&now);
@@ -56,7 +56,7 @@ static weft_status speak_steps(weft__teach_inner *s, int32_t most, weft__teach_r
     for (int32_t step = 0;; step++) {
         weft_status st = weft__teach_inner_add_taught(s, info.max_rows, &out->came_out, err);
         if (st || (out->came_out && in_a_row >= s->said.n) || step == most) return st;
-        if (!put_said(s, info.max_rows)) return weft__teach_inner_no_memory(err);
+        if (!put_said(s, info.max_rows)) return weft__teach_no_memory(err);
         if ((st = weft__teach_inner_add(s, 0, err))) return st;
         if (s->rows.n)
             in_a_row = weft__teach_inner_came_out(s, s->rows.n_texts, s->o->style.said_at)
@@ -69,7 +69,8 @@ static weft_status speak_steps(weft__teach_inner *s, int32_t most, weft__teach_r
 
 weft_status weft__teach_speak(weft__teach_inner *s, weft__teach_report *out, weft_error *err)
 {
-    weft_status st = speak_steps(s, s->o->style.first_steps, out, err);
+    weft_status st = weft__teach_keep_more(s, err);
+    if (!st) st = speak_steps(s, s->o->style.first_steps, out, err);
     if (!st) st = say_kept(s, err);
     if (st || !s->said.n) return st; /* there is nothing more to learn from */
     weft__trainer_destroy(&s->t);

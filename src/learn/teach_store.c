@@ -14,11 +14,6 @@
 
 enum { NAME = WEFT__VERSION_NAME };
 
-weft_status weft__teach_store_no_memory(weft_error *err)
-{
-    return weft_fail(err, WEFT_NO_MEMORY, "no memory to learn");
-}
-
 /* ---- names ---- */
 
 int weft__teach_names_has(const weft__teach_names *s, const char *name)
@@ -82,8 +77,7 @@ weft_status weft__teach_store_of(weft__teach_store *t, const char *tenant, weft_
         one->folder = folder.data;
     } else weft__strbuf_free(&folder);
     pthread_mutex_lock(&t->lock);
-    if (!one || !weft__grow(&t->tenant, &t->room, t->n_tenants + 1, sizeof *t->tenant))
-        st = weft__teach_store_no_memory(err);
+    if (!one || !weft__grow(&t->tenant, &t->room, t->n_tenants + 1, sizeof *t->tenant)) st = weft__teach_no_memory(err);
     else *out = t->tenant[t->n_tenants++] = one;
     pthread_mutex_unlock(&t->lock);
     if (st) of_free(one);
@@ -184,7 +178,7 @@ weft_status weft__teach_store_new(weft__learn_store *store, const weft__teach_st
                                   weft__teach_store **out, weft_error *err)
 {
     weft__teach_store *t = *out = weft__alloc_zero(1, sizeof *t);
-    if (!t) return weft__teach_store_no_memory(err);
+    if (!t) return weft__teach_no_memory(err);
     t->store = store;
     t->own = *params;
     t->p = params->loop;
@@ -315,7 +309,7 @@ weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, c
                                      weft_error *err)
 {
     if (name) *name = 0;
-    if (!begin_forgetting(t, tenant)) return weft__teach_store_no_memory(err);
+    if (!begin_forgetting(t, tenant)) return weft__teach_no_memory(err);
     weft__teach_loop_forget(t->loop, tenant);
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->n_tenants; i++) {

@@ -53,7 +53,6 @@ struct weft__teach_store {
 };
 
 /* ---- teach_store.c ---- */
-weft_status weft__teach_store_no_memory(weft_error *err);
 /* That of a tenant, made where there is none: asks the store for its folder, so not with the lock, and not within one
  * of its readers. WEFT_NOT_FOUND: nothing is kept of it. */
 weft_status weft__teach_store_of(weft__teach_store *t, const char *tenant, weft__teach_of **out, weft_error *err);

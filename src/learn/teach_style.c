@@ -10,11 +10,6 @@
 
 enum { LEAST = 4 /* corrections of a style */ };
 
-static weft_status style_no_memory(weft_error *err)
-{
-    return weft_fail(err, WEFT_NO_MEMORY, "no memory for a style");
-}
-
 /* ---- sets ---- */
 
 /* Where id is, or belongs. */
@@ -68,7 +63,7 @@ static int put_differing(weft__teach_set *to, const int32_t *a, int32_t n, const
 /* ---- what corrections change ---- */
 
 /* What one does to a token: it puts it in somewhere (weft__teach_place), or another of these. */
-enum { OUT = WEFT__TEACH_PLACES, DROPPED, STARTS };
+enum { OUT = WEFT__TEACH_PLACES, DROPPED, STARTS, HAD /* the wrong answer has it */ };
 
 typedef struct use {
     int32_t how, id, by; /* by: which correction */
@@ -142,7 +137,8 @@ static int put_uses(search *s, int32_t by, const int32_t *wrong, int32_t m, cons
     if (ok) ok = put_new(s, by, is_new, gap, common);
     for (int32_t i = 0, stays = 0; ok && i < m; i++) {
         stays += !is_out[i];
-        if (!is_out[i]) continue;
+        ok = put_use(s, HAD, wrong[i], by);
+        if (!ok || !is_out[i]) continue;
         ok = put_use(s, OUT, wrong[i], by);
         if (ok && common && gap[stays] == 1) ok = put_use(s, DROPPED, wrong[i], by);
     }
@@ -172,13 +168,14 @@ static weft_status change_of(const weft__tok *tok, search *s, int32_t by, weft_e
     c->n = e->correction.n - e->correction.n_prompt - 1;
     if (!e->wrong) return WEFT_OK;
     uint8_t *is_new = differing(c->right, c->n, e->wrong, e->n_wrong), *behind = NULL;
-    if (!is_new) st = style_no_memory(err);
+    if (!is_new) st = weft__teach_no_memory(err);
     if (!st && tok) st = with_space(tok, e->wrong, e->n_wrong, &spaced, err);
-    if (!st && tok && !(behind = differing(c->right, c->n, spaced.data, (int32_t)spaced.n))) st = style_no_memory(err);
+    if (!st && tok && !(behind = differing(c->right, c->n, spaced.data, (int32_t)spaced.n)))
+        st = weft__teach_no_memory(err);
     c->is_spaced = !st && behind && n_common(behind, c->n) > n_common(is_new, c->n);
     if (!st && !(c->is_spaced ? put_uses(s, by, spaced.data, (int32_t)spaced.n, behind)
                               : put_uses(s, by, e->wrong, e->n_wrong, is_new)))
-        st = style_no_memory(err);
+        st = weft__teach_no_memory(err);
     weft__tok_ids_free(&spaced);
     weft__free(is_new);
     weft__free(behind);
@@ -304,14 +301,34 @@ static int is_foretold(const change *c)
 
 /* ---- a style ---- */
 
-/* A token, which so many corrections of the style use so. */
-static int put_in_style(weft__teach_style *out, int how, int32_t id, int32_t times)
+/* How many corrections of the style take a token out. */
+static int32_t times_out(const search *s, int32_t id)
+{
+    size_t from = 0, to = s->n_uses;
+    int32_t times = 0;
+    while (from < to) {
+        const size_t mid = from + (to - from) / 2;
+        n_looked++;
+        if (s->uses[mid].how < OUT || (s->uses[mid].how == OUT && s->uses[mid].id < id)) from = mid + 1;
+        else to = mid;
+    }
+    for (; from < s->n_uses && s->uses[from].how == OUT && s->uses[from].id == id; from++)
+        times += s->all[s->uses[from].by].belongs;
+    return times;
+}
+
+/* A token, which so many corrections of the style use so. What is put in instead of something is no mark: an answer
+ * without that cannot have it. */
+static int put_in_style(const search *s, weft__teach_style *out, int how, int32_t id, int32_t times)
 {
     weft__teach_set *const set[] = {&out->out, &out->dropped, &out->starts};
-    const int many = 4 * times >= 3 * out->n, least = how == STARTS ? 1 : 2;
+    const int least = how == STARTS ? 1 : 2;
+    if (how == HAD) {
+        const int32_t n = times_out(s, id);
+        return n < 2 || 4 * n < 3 * times || put_token(&out->gone, id);
+    }
     if (times >= least && !put_token(how < OUT ? &out->in[how] : set[how - OUT], id)) return 0;
-    if (how < OUT && many) return put_token(&out->marks, id);
-    return how == DROPPED && many ? put_token(&out->gone, id) : 1;
+    return how >= OUT || how == WEFT__TEACH_INSTEAD || 4 * times < 3 * out->n || put_token(&out->marks, id);
 }
 
 static int collect(const search *s, weft__teach_style *out)
@@ -323,7 +340,7 @@ static int collect(const search *s, weft__teach_style *out)
         int32_t times = 0;
         n = n_alike(s, at);
         for (size_t i = at; i < at + n; i++) times += s->all[s->uses[i].by].belongs;
-        ok = put_in_style(out, s->uses[at].how, s->uses[at].id, times);
+        ok = put_in_style(s, out, s->uses[at].how, s->uses[at].id, times);
     }
     out->is_spaced = 2 * n_spaced > out->n;
     return ok;
@@ -333,21 +350,21 @@ weft_status weft__teach_style_find(const weft__tok *tok, const weft__teach_event
                                    int (*stop)(void *arg), void *stop_arg, weft__teach_style *out, weft_error *err)
 {
     search s = {.all = weft__alloc_zero((size_t)n + 1, sizeof *s.all), .n = n};
-    weft_status st = s.all ? WEFT_OK : style_no_memory(err);
+    weft_status st = s.all ? WEFT_OK : weft__teach_no_memory(err);
     *out = (weft__teach_style){0};
     n_looked = 0;
     for (int32_t i = 0; !st && i < n; i++) {
         s.all[i].e = &events[i];
         st = stop && stop(stop_arg) ? weft_fail(err, WEFT_CANCELLED, "cancelled") : change_of(tok, &s, i, err);
     }
-    if (!st && !number_texts(&s)) st = style_no_memory(err);
+    if (!st && !number_texts(&s)) st = weft__teach_no_memory(err);
     if (!st) {
         sort_uses(&s);
         count_found(&s);
         for (int32_t i = 0; i < n; i++) out->n += s.all[i].belongs = is_foretold(&s.all[i]);
     }
     if (out->n < LEAST) out->n = 0;
-    if (out->n && !collect(&s, out)) st = style_no_memory(err);
+    if (out->n && !collect(&s, out)) st = weft__teach_no_memory(err);
     out->n_looked = n_looked;
     weft__free(s.all);
     weft__free(s.uses);
@@ -360,10 +377,11 @@ weft_status weft__teach_style_space(const weft__teach_style *s, const weft__tok 
     const int32_t *ids = plain->ids + plain->n_prompt, n = plain->n - plain->n_prompt;
     weft__tok_ids spaced = {0};
     if (!s->is_spaced || n < 1)
-        return weft__teach_texts_add(out, plain->ids, plain->n_prompt, ids, n, -1) ? WEFT_OK : style_no_memory(err);
+        return weft__teach_texts_add(out, plain->ids, plain->n_prompt, ids, n, -1) ? WEFT_OK
+                                                                                   : weft__teach_no_memory(err);
     weft_status st = with_space(tok, ids, n - 1, &spaced, err);
     if (!st && !weft__teach_texts_add(out, plain->ids, plain->n_prompt, spaced.data, (int32_t)spaced.n, ids[n - 1]))
-        st = style_no_memory(err);
+        st = weft__teach_no_memory(err);
     weft__tok_ids_free(&spaced);
     return st;
 }

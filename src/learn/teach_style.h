@@ -32,8 +32,9 @@ typedef struct weft__teach_style {
     weft__teach_set in[WEFT__TEACH_PLACES], out;
     weft__teach_set dropped; /* of `out`, what they put nothing in instead of: what stays may be said at once */
     weft__teach_set starts;  /* what is said first of that which is put in instead */
-    /* What three quarters of them put in, and drop: an answer is in the style that has all of the ones, and no longer
-     * each of the others that the plain one had */
+    /* What three quarters of them put in, not instead of something; and what is taken out by three quarters of those
+     * whose wrong answer has it. An answer is in the style that has all of the ones, and no longer each of the others
+     * that the plain one had */
     weft__teach_set marks, gone;
     int32_t n;     /* corrections that belong to it; 0: there is no style, and the sets are empty */
     int is_spaced; /* what stands first in a plain answer has a space before it in the style */
@@ -42,8 +43,8 @@ typedef struct weft__teach_style {
 } weft__teach_style;
 
 /* Whether there is a style. Four corrections make one. tok NULL: no token is another one with a space before it. stop
- * (NULL: none) is asked once per event. Time: n log n in the tokens that are changed, and the common subsequences of
- * each event. WEFT_CANCELLED: stop said so; WEFT_NO_MEMORY; *out is to be freed in any case. */
+ * (NULL: none) is asked once per event. Time: n log n in the tokens of the wrong answers, and the common subsequences
+ * of each event. WEFT_CANCELLED: stop said so; WEFT_NO_MEMORY; *out is to be freed in any case. */
 weft_status weft__teach_style_find(const weft__tok *tok, const weft__teach_event *events, int32_t n,
                                    int (*stop)(void *arg), void *stop_arg, weft__teach_style *out, weft_error *err);
 void weft__teach_style_free(weft__teach_style *s);

@@ -6,6 +6,11 @@
 
 #include "base/alloc.h"
 
+weft_status weft__teach_no_memory(weft_error *err)
+{
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory to learn");
+}
+
 /* ---- texts ---- */
 
 int weft__teach_texts_add(weft__teach_texts *t, const int32_t *prompt, int32_t n_prompt, const int32_t *answer,

@@ -28,6 +28,8 @@ typedef struct weft__teach_texts {
 int weft__teach_texts_add(weft__teach_texts *t, const int32_t *prompt, int32_t n_prompt, const int32_t *answer,
                           int32_t n_answer, int32_t end);
 void weft__teach_texts_free(weft__teach_texts *t);
+/* WEFT_NO_MEMORY, in the words of all that learns. */
+weft_status weft__teach_no_memory(weft_error *err);
 
 /* Where two answers differ: what is left of the first, [from, to), without the tokens that both begin and end with; one
  * token at least, where it has any. */
@@ -77,5 +79,18 @@ weft_status weft__teach_check(weft__trainer *t, const weft__teach_text *texts, s
  * have as answers is the guess to begin with. Appends to *out, text by text. Fails as above. */
 weft_status weft__teach_answer(weft__trainer *t, const weft__tok *tok, const weft__teach_text *texts, size_t n,
                                int32_t most, weft__teach_texts *out, weft_error *err);
+
+/* Texts that are to be gone on with. Each has a key, not 0, by which its tokens are drawn. */
+typedef struct weft__teach_drawing {
+    const weft__teach_text *text; /* [n] */
+    const uint64_t *key;          /* [n] */
+    size_t n;
+    float temperature; /* 0: 1 */
+    int32_t stop;      /* a token that ends them, beside those that end answers; -1: none */
+} weft__teach_drawing;
+/* As weft__teach_answer; each token is drawn from what the model gives it. The same keys, the same tokens, whatever is
+ * drawn beside them. */
+weft_status weft__teach_draw(weft__trainer *t, const weft__tok *tok, const weft__teach_drawing *d, int32_t most,
+                             weft__teach_texts *out, weft_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "train/loss_parts.h"
 
 struct loss_head_job {
@@ -62,6 +63,23 @@ static double anchor_value(const weft__trainer *t, const loss_logits *h, const f
     return (double)t->objective->anchor * (kl / *sum - ((double)most + log(*sum)) + h->lse);
 }
 
+/* From the softmax of sharp * x[n], whose largest is sharp * most, by a key: the largest with Gumbel noise each (Gumbel
+ * 1954). What has e^-20 of the likeliest is never drawn. */
+static int32_t drawn(const float *x, int64_t n, float most, double sharp, uint64_t key)
+{
+    weft__rng rng;
+    double best = -INFINITY;
+    int32_t at = 0;
+    weft__rng_seed(&rng, key);
+    for (int64_t i = 0; i < n; i++) {
+        const double u = weft__rng_double(&rng), less = sharp * ((double)most - (double)x[i]);
+        if (!(less < 20) || !(u > 0)) continue;
+        const double v = -less - log(-log(u));
+        if (v > best) best = v, at = (int32_t)i;
+    }
+    return at;
+}
+
 /* What the losses of row i of the chunk say, and the gradient of its logits: with c the weights of what is a
  * distribution, (slope + c) softmax, less the slope at the target and c times the distribution. */
 static void loss_row(const struct loss_head_job *j, int thread, int64_t i)
@@ -75,6 +93,10 @@ static void loss_row(const struct loss_head_job *j, int thread, int64_t i)
                      .target = t->batch->target[r]};
     t->likeliest[w] = (int32_t)t->k->argmax(h.x, width);
     const float most = h.x[t->likeliest[w]];
+    if (t->batch->draw && t->batch->draw[r]) {
+        const double sharp = t->batch->temperature > 0 ? 1 / (double)t->batch->temperature : 1;
+        t->likeliest[w] = drawn(h.x, width, most, sharp, t->batch->draw[r]);
+    }
     h.sum = t->k->exp_sum(h.x, most, width, h.exps);
     h.lse = (double)most + log(h.sum);
     const double logp = (double)h.x[h.target] - most - log(h.sum);

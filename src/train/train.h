@@ -110,6 +110,10 @@ typedef struct weft__train_batch {
     /* [segments] of contrasts: which record a text is of, rising from 0 in steps of 1. The first text of a record is
      * its query, the second what belongs to it, and all others what does not (hard negatives) */
     const int32_t *group;
+    /* [R], or NULL. Where it is not 0, what is found likeliest behind a row is drawn from the model's distribution by
+     * it instead, at this temperature (0: 1): of the same key and logits the same */
+    const uint64_t *draw;
+    float temperature;
 } weft__train_batch;
 
 enum weft__loss_number {

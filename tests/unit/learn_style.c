@@ -67,7 +67,8 @@ static void corrections_that_change_alike_are_a_style(void **state)
     assert_true(weft__teach_set_has(&s.in[WEFT__TEACH_BEFORE], OPENS) && s.in[WEFT__TEACH_BEFORE].n == 1);
     assert_true(weft__teach_set_has(&s.in[WEFT__TEACH_INSTEAD], BE) && s.in[WEFT__TEACH_INSTEAD].n == 1);
     assert_true(weft__teach_set_has(&s.in[WEFT__TEACH_BEHIND], CLOSES) && s.in[WEFT__TEACH_BEHIND].n == 1);
-    assert_true(weft__teach_set_has(&s.out, IS) && s.out.n == 1 && !s.in[WEFT__TEACH_WITHIN].n && s.marks.n == 3);
+    assert_true(weft__teach_set_has(&s.out, IS) && s.out.n == 1 && !s.in[WEFT__TEACH_WITHIN].n);
+    assert_true(s.marks.n == 2 && s.gone.n == 1 && weft__teach_set_has(&s.gone, IS)); /* BE is said where IS was */
     close_corrections(&c, &s);
 }
 
@@ -94,7 +95,7 @@ static void an_answer_in_a_style_says_nothing_else(void **state)
         int32_t said[8], n;
         int how;
     } cases[] = {{{OPENS, 18, BE, 28, POINT, CLOSES, END}, 7, WEFT__TEACH_SAID_STYLED},
-                 {{OPENS, 18, IS, 28, POINT, CLOSES, BE, END}, 8, WEFT__TEACH_SAID_STYLED},
+                 {{OPENS, 18, IS, 28, POINT, CLOSES, BE, END}, 8, WEFT__TEACH_SAID_PLAIN},
                  {{18, IS, 28, POINT, END}, 5, WEFT__TEACH_SAID_PLAIN},
                  {{OPENS, 18, BE, 27, POINT, CLOSES, END}, 7, WEFT__TEACH_SAID_OTHER},
                  {{OPENS, 18, BE, POINT, CLOSES, END}, 6, WEFT__TEACH_SAID_OTHER},
@@ -111,6 +112,10 @@ static void an_answer_in_a_style_says_nothing_else(void **state)
         const int how = weft__teach_style_of(&s, &is_plain, &said);
         if (how != cases[i].how) fail_msg("case %zu: %d", i, how);
     }
+    /* where there is nothing to replace, nothing is put in instead */
+    const weft__teach_text without = {(const int32_t[]){18, 28, POINT, END}, 4, 0},
+                           said = {(const int32_t[]){OPENS, 18, 28, POINT, CLOSES, END}, 6, 0};
+    assert_int_equal(weft__teach_style_of(&s, &without, &said), WEFT__TEACH_SAID_STYLED);
     close_corrections(&c, &s);
 }
 

@@ -79,6 +79,35 @@ static void neighbours_hold_others(void **state)
     lesson_close(&l);
 }
 
+/* Beside so many other answers that a turn seldom comes, those to the questions most alike hold all the same. */
+static void the_nearest_hold_beside_many_others(void **state)
+{
+    (void)state;
+    enum { FAR = 90 };
+    lesson l;
+    weft__teach_texts all = {0};
+    lesson_open(&l);
+    for (uint64_t i = 0; i < FAR; i++) {
+        add_text(&all, 400 + i, 0);
+        for (int32_t k = 0; k < 4; k++) ((int32_t *)(uintptr_t)all.text[i].ids)[k] = 30 + k;
+    }
+    for (int32_t i = 0; i < N_NEIGHBOURS; i++) {
+        const weft__teach_text *x = &l.neighbours.text[i];
+        assert_true(weft__teach_texts_add(&all, x->ids, x->n, NULL, 0, -1));
+        all.text[all.n - 1].n_prompt = x->n;
+    }
+    l.task.neighbours = all.text;
+    l.task.n_neighbours = (int32_t)all.n;
+    l.o.nearest = FAR + N_NEIGHBOURS;
+    l.o.far_per_step = 0;
+    const double in_one = moved(&l, 2);
+    l.o.nearest = N_NEIGHBOURS;
+    const double apart = moved(&l, 2);
+    if (!(apart < 0.9 * in_one)) fail_msg("KL %g, %g where all have turns alike", apart, in_one);
+    weft__teach_texts_free(&all);
+    lesson_close(&l);
+}
+
 /* Nothing but the task, the options and the seed decides the content; going on from it is another. */
 static void the_same_events_give_the_same_content(void **state)
 {
@@ -321,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_correction_comes_out_and_no_further_than_needed),
         cmocka_unit_test(neighbours_hold_others),
+        cmocka_unit_test(the_nearest_hold_beside_many_others),
         cmocka_unit_test(the_same_events_give_the_same_content),
         cmocka_unit_test(a_reward_and_its_opposite_turn_the_first_step),
         cmocka_unit_test(answers_are_those_of_one_at_a_time),
