@@ -97,49 +97,54 @@ static int make_with(const weft__api_prompt_model *with, weft__api_params *param
 
 /* Rooms for memories, each of which has other ones than the next, the most first; the last of them may have none. */
 typedef struct memory_rooms {
-    size_t room[TRIES + 1];
+    size_t room[TRIES];
     int n;
 } memory_rooms;
 
-/* Asks what there is, and makes no prompt. 0 with the error filled: there are no memories here. */
-static int find_room(weft_server *s, const char *tenant, const weft__api_params *params, weft__strbuf *block,
-                     memory_rooms *out, weft__api_error *error)
+/* Puts the best memories that have room into the block, behind its first n_block bytes; what was there goes. 0 with the
+ * error filled: there are no memories here. */
+static int put_memories(weft_server *s, const char *tenant, const weft__api_params *params, size_t room, size_t n_block,
+                        weft__strbuf *block, int *n, weft__api_error *error)
 {
-    const size_t n_block = block->len;
-    size_t most = WEFT__SERVER_MEMORIES_ROOM;
-    int n = 1;
-    while (n && out->n < TRIES) {
-        if (!weft__server_memories_block(s, tenant, params, most, block, &n, error)) return 0;
-        if (n || n_block) out->room[out->n++] = n ? most : 0;
-        if (n) most = block->len - n_block - (n_block ? 2 : 0) - 1;
-        block->len = n_block;
-    }
-    return 1;
+    block->len = n_block;
+    return weft__server_memories_block(s, tenant, params, room, block, n, error);
 }
 
-/* The prompt with the corrections in `block` and as many of the best memories as leave room for the answer: by halves,
- * so of many only a few prompts are made. 0: there is none. */
-static int make_largest(weft_server *s, const char *tenant, const weft__api_prompt_model *with,
-                        weft__api_params *params, weft__strbuf *block, const memory_rooms *rooms,
-                        weft__api_prompts *out)
+/* Rooms for fewer memories than the block has; asks what there is, and makes no prompt. */
+static memory_rooms less_room(weft_server *s, const char *tenant, const weft__api_params *params, size_t n_block,
+                              weft__strbuf *block)
 {
-    const size_t n_block = block->len;
-    int from = 0, to = rooms->n, has = 0, at = 0; /* most often the first fits */
-    while (from < to) {
+    memory_rooms out = {.n = 0};
+    weft__api_error ignored = {0};
+    for (int n = 1; n && out.n < TRIES - 1;) {
+        const size_t most = block->len - n_block - (n_block ? 2 : 0) - 1;
+        if (!put_memories(s, tenant, params, most, n_block, block, &n, &ignored)) n = 0;
+        if (n || n_block) out.room[out.n++] = n ? most : 0;
+    }
+    return out;
+}
+
+/* The prompt with the corrections in `block` and fewer of the best memories than are in it, as many as leave room for
+ * the answer: by halves, so that of many only a few prompts are made. 0: there is none. */
+static int make_smaller(weft_server *s, const char *tenant, const weft__api_prompt_model *with,
+                        weft__api_params *params, size_t n_block, weft__strbuf *block, weft__api_prompts *out)
+{
+    const memory_rooms rooms = less_room(s, tenant, params, n_block, block);
+    int has = 0;
+    for (int from = 0, to = rooms.n; from < to;) {
+        const int at = (from + to) / 2;
         weft__api_prompts made = {0};
         weft__api_error ignored = {0};
         int n = 0;
         block->len = n_block;
-        if (rooms->room[at]) weft__server_memories_block(s, tenant, params, rooms->room[at], block, &n, &ignored);
+        if (rooms.room[at]) put_memories(s, tenant, params, rooms.room[at], n_block, block, &n, &ignored);
         const int fits = !block->failed && make_with(with, params, block, &made);
         if (fits && has) weft__api_prompts_free(out);
         if (fits) *out = made;
         has |= fits;
         if (fits) to = at;
         else from = at + 1;
-        at = (from + to) / 2;
     }
-    block->len = n_block;
     return has;
 }
 
@@ -169,15 +174,18 @@ int weft__server_learn_chat(weft__server_model *m, const weft__server_caller *wh
     weft__strbuf block = {0};
     int32_t n = 0;
     const size_t room = with->n_ctx < BLOCK_MOST ? (size_t)with->n_ctx : BLOCK_MOST;
-    memory_rooms memories = {0};
+    int n_memories = 0;
     const int is_base = weft__server_learned_is_base(m, params->model); /* to be held against what was learned */
     /* a store that fails costs corrections, not answers */
     if (s->learn && !is_base && weft__learn_notes(s->learn, tenant, room, &block, &n, NULL)) n = 0;
-    if (!find_room(s, tenant, params, &block, &memories, error)) {
+    const size_t n_block = block.len;
+    if (!put_memories(s, tenant, params, WEFT__SERVER_MEMORIES_ROOM, n_block, &block, &n_memories, error)) {
         weft__strbuf_free(&block);
         return 0;
     }
-    const int has = (n || memories.n) && make_largest(s, tenant, with, params, &block, &memories, out);
+    /* most often all of it fits */
+    int has = (n || n_memories) && !block.failed && make_with(with, params, &block, out);
+    if (!has && n_memories) has = make_smaller(s, tenant, with, params, n_block, &block, out);
     weft__strbuf_free(&block);
     const int ok = has || weft__api_prompts_chat(with, params, out, error);
     out->n_notes = has ? n : 0;
