@@ -3,6 +3,7 @@
  * and reads its keys again. */
 #include <malloc.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "commands.h"
 #include "draft.h"
 #include "fit.h"
@@ -32,38 +34,50 @@
 /* Bytes of a piece of memory that is given back as soon as it is freed: bodies and answers leave no holes. */
 enum { LARGE = 256 << 10 };
 
-/* Of the signal handlers, which run on any thread: what is asked before the server is known here is passed on when it
- * is. */
-static _Atomic(weft_server *) running;
-static atomic_int n_asked, hung_up;
+/* Signals are blocked in every thread, and one alone waits for them: no handler runs in the middle of anything. */
+static struct {
+    pthread_t thread;
+    sigset_t set;
+    weft_server *server;
+    atomic_int ended;
+} signals;
 
-static void pass_on(void)
+/* From here on they wait until somebody takes them, or for the end of the program. */
+static void hold_signals(void)
 {
-    weft_server *server = atomic_load(&running);
-    if (server && atomic_exchange(&hung_up, 0)) weft_server_reload(server);
-    if (server)
-        for (int n = atomic_exchange(&n_asked, 0); n > 0; n--) weft_server_stop(server);
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    sigemptyset(&signals.set);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaddset(&signals.set, numbers[i]);
+    pthread_sigmask(SIG_BLOCK, &signals.set, NULL);
+    signal(SIGHUP, SIG_DFL);
 }
 
-static void on_stop(int number)
+static void *pass_signals_on(void *arg)
 {
-    (void)number;
-    atomic_fetch_add(&n_asked, 1);
-    service_stopping();
-    pass_on();
+    int number = 0;
+    (void)arg;
+    while (!sigwait(&signals.set, &number) && !atomic_load(&signals.ended))
+        if (number == SIGHUP) {
+            weft_server_reload(signals.server);
+        } else {
+            service_stopping();
+            weft_server_stop(signals.server);
+        }
+    return NULL;
 }
 
-static void on_hangup(int number)
+static weft_status take_signals(weft_server *server, weft_error *err)
 {
-    (void)number;
-    atomic_store(&hung_up, 1);
-    pass_on();
+    signals.server = server;
+    if (!weft__thread_start(&signals.thread, pass_signals_on, NULL)) return WEFT_OK;
+    return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
 }
 
-static void handle(int number, void (*handler)(int))
+static void end_signals(void)
 {
-    struct sigaction action = {.sa_handler = handler};
-    sigaction(number, &action, NULL);
+    atomic_store(&signals.ended, 1);
+    pthread_kill(signals.thread, SIGHUP);
+    pthread_join(signals.thread, NULL);
 }
 
 /* A line for people, unless stderr is a pipe or a terminal that takes nothing now: the server would never end then. */
@@ -114,15 +128,12 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
     if (!st) st = add_adapters(o, engine, err);
     o->server.add_adapters = 1;
     if (!st) { /* before it answers: a client that has an answer may send one */
-        handle(SIGTERM, on_stop);
-        handle(SIGINT, on_stop);
-        handle(SIGHUP, on_hangup);
+        hold_signals();
         st = weft_server_new(model, engine, &o->server, &server, err);
         if (o->server.listen_fd) close(o->server.listen_fd); /* it has a copy */
     }
-    if (!st && !(st = service_watch(weft_server_address(server), err))) {
-        atomic_store(&running, server);
-        pass_on();
+    if (!st) st = service_watch(weft_server_address(server), err);
+    if (!st && !(st = take_signals(server, err))) {
         service_tell_status("serving %s at %s", o->path ? o->path : "models", weft_server_address(server));
         service_tell("READY=1");
         fprintf(stderr, "weft serve: %s (stop with Ctrl-C; twice: at once)\n", weft_server_address(server));
@@ -132,10 +143,7 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
             fprintf(stderr, "weft serve: without --api-key, all that reach this address may call\n");
         int32_t left = weft_server_run(server);
         if (left) tell("weft serve: %d requests were cancelled\n", left);
-        handle(SIGTERM, SIG_IGN);
-        handle(SIGINT, SIG_IGN);
-        handle(SIGHUP, SIG_IGN);
-        atomic_store(&running, NULL);
+        end_signals();
     }
     service_end();
     weft_server_free(&server);
@@ -167,7 +175,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
 {
     weft_model *model = NULL, *draft = NULL;
     weft_status st = WEFT_OK;
-    handle(SIGHUP, SIG_IGN); /* it is about the log and the keys, of which there are none yet */
+    signal(SIGHUP, SIG_IGN); /* it is about the log and the keys, of which there are none yet */
     o->path = path;
     o->server.max_body = (uint64_t)o->max_mb << 20;
     o->server.shift = o->overflow && !strcmp(o->overflow, "shift");

@@ -12,14 +12,13 @@
 /* Reads what the manager left in the environment, and takes it from there. *listen_fd: the one socket that was passed
  * to this process, 0: none. Fails with WEFT_ARGUMENT, naming the variable. */
 weft_status service_begin(int32_t *listen_fd, weft_error *err);
-/* "READY=1", "STOPPING=1", "STATUS=...". Never blocks; may be called by signal handlers. */
+/* "READY=1", "STOPPING=1", "STATUS=...". Never blocks; from any thread. */
 void service_tell(const char *state);
 void service_tell_status(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Where the manager wants signs of life: a thread that gives one as often as it must, as long as the server at
  * `address` (weft_server_address) answers a request for /health. */
 weft_status service_watch(const char *address, weft_error *err);
-/* It takes no more connections, and ends soon: signs of life go on without an answer. May be called by signal
- * handlers. */
+/* It takes no more connections, and ends soon: signs of life go on without an answer. From any thread. */
 void service_stopping(void);
 /* Ends the thread. */
 void service_end(void);
