@@ -14,7 +14,8 @@
 
 enum {
     BENCH_REPS_MAX = 1000,
-    BENCH_PEAKS = 5,  /* figures of weft_peaks */
+    BENCH_PEAKS = 5, /* figures of weft_peaks */
+    BENCH_FILL = 512,
     BENCH_BATCH = 512 /* rows of a step while a prompt is read: the engine's own default */
 };
 
@@ -23,7 +24,7 @@ enum bench_format { BENCH_MD, BENCH_JSON, BENCH_JSONL, BENCH_CSV };
 typedef struct bench_options {
     struct int_list n_prompt, n_gen, n_depth, parallel, threads;
     int32_t reps, again; /* again: repetitions more, where others took too much of the time; -1: as many as reps */
-    int roofline, no_warmup, batched, profile, counters, json;
+    int roofline, no_warmup, batched, profile, counters, json, fill;
     const char *format_name, *synthetic, *type, *kv_type, *trace, *write;
     enum bench_format format;
     rope_options rope;
@@ -33,6 +34,12 @@ typedef struct bench_options {
     const char *text, *draft;    /* --text: of which prompts are; --draft: a model that guesses; NULL: not given */
     int prompt_given, gen_given; /* sizes that were not are such as fit into the model's context */
 } bench_options;
+
+#define BENCH_DEPTH_OPTIONS(o)                                                                                         \
+    {"n-depth", 'd', OPT_INT_LIST, &(o)->n_depth, "N,..", "tokens already in the context (0)", 0, 1 << 20, NULL},      \
+    {                                                                                                                  \
+        "fill", 0, OPT_FLAG, &(o)->fill, NULL, "of a depth 512 tokens are read, the others copied", 0, 0, NULL         \
+    }
 
 /* Of --spec and what goes with it; DRAFT_OPTION is draft.h's. */
 #define BENCH_SPEC_OPTIONS(o)                                                                                          \
@@ -47,13 +54,14 @@ typedef struct bench_case {
     weft_model *model;
     int32_t n, n_vocab; /* sessions */
     weft_session *sessions[LIST_MAX];
+    int fill; /* bench_case_depth reads BENCH_FILL tokens at most; beyond them are copies of their keys and values */
     int32_t *tokens; /* [n_ctx] */
     float *logits;   /* [n][n_vocab] */
     int32_t next[LIST_MAX];
 } bench_case;
 
 /* n sessions of n_ctx tokens in one group. Close also after a failure. */
-weft_status bench_case_open(bench_case *c, weft_model *model, const char *kv_type, int32_t n, int32_t n_ctx,
+weft_status bench_case_open(bench_case *c, weft_model *model, const bench_options *o, int32_t n, int32_t n_ctx,
                             weft_error *err);
 void bench_case_close(bench_case *c);
 /* Every session to exactly `depth` tokens. */
@@ -102,6 +110,7 @@ typedef struct bench_row {
     const char *model_file; /* path, or the synthetic shape */
     weft_model_info info;
     int32_t n_prompt, n_gen, n_depth, n_parallel, n_reps, n_batch;
+    int filled; /* beyond BENCH_FILL tokens, the depth is copies */
     const char *kv_type;
     char test_time[32]; /* ISO 8601, UTC */
     uint64_t samples_ns[BENCH_REPS_MAX];

@@ -18,7 +18,7 @@ static weft_status measure(const bench_options *o, weft_model *model, int32_t n_
 {
     bench_case c;
     double prompt[BENCH_REPS_MAX], gen[BENCH_REPS_MAX];
-    weft_status st = bench_case_open(&c, model, o->kv_type, r->n_seqs, r->n_prompt + r->n_gen, err);
+    weft_status st = bench_case_open(&c, model, o, r->n_seqs, r->n_prompt + r->n_gen, err);
     bench_taken_start(&r->taken, o, n_threads);
     for (int i = o->no_warmup ? 0 : -1; i < o->reps && !st;) {
         if ((st = bench_case_depth(&c, 0, err))) break;

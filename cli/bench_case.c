@@ -3,18 +3,19 @@
 #include <stdlib.h>
 
 #include "bench.h"
+#include "engine/fill.h"
 #include "kv_type.h"
 
-weft_status bench_case_open(bench_case *c, weft_model *model, const char *kv_type, int32_t n, int32_t n_ctx,
+weft_status bench_case_open(bench_case *c, weft_model *model, const bench_options *o, int32_t n, int32_t n_ctx,
                             weft_error *err)
 {
     weft_session_params params;
     weft_model_info info = {.size = sizeof info};
-    *c = (bench_case){.model = model};
+    *c = (bench_case){.model = model, .fill = o->fill};
     weft_status st = weft_model_describe(model, &info, err);
     if (st) return st;
     weft_session_params_default(&params);
-    params.kv_dtype = kv_type_of(kv_type);
+    params.kv_dtype = kv_type_of(o->kv_type);
     params.n_ctx = n_ctx;
     c->n_vocab = info.n_vocab;
     c->tokens = malloc((size_t)n_ctx * sizeof *c->tokens);
@@ -41,7 +42,8 @@ weft_status bench_case_depth(bench_case *c, int32_t depth, weft_error *err)
     for (int32_t i = 0; i < c->n && !st; i++) {
         if (weft_session_trim(c->sessions[i], depth) == depth) continue;
         weft_session_trim(c->sessions[i], 0); /* too few, or a window has moved on */
-        st = weft_session_eval(c->sessions[i], c->tokens, depth, 0, NULL, err);
+        st = c->fill ? weft__engine_session_fill(c->sessions[i], c->tokens, depth, BENCH_FILL, err)
+                     : weft_session_eval(c->sessions[i], c->tokens, depth, 0, NULL, err);
     }
     return st;
 }

@@ -20,7 +20,7 @@ void bench_name(const bench_row *r, char *out)
     size_t at = 0, size = 64;
     if (r->n_prompt > 0) at += (size_t)snprintf(out + at, size - at, "pp%d", r->n_prompt);
     if (r->n_gen > 0) at += (size_t)snprintf(out + at, size - at, "%stg%d", at ? "+" : "", r->n_gen);
-    if (r->n_depth > 0) at += (size_t)snprintf(out + at, size - at, " @ d%d", r->n_depth);
+    if (r->n_depth > 0) at += (size_t)snprintf(out + at, size - at, " @ d%d%s", r->n_depth, r->filled ? " filled" : "");
     if (r->n_parallel > 1) snprintf(out + at, size - at, " x%d", r->n_parallel);
 }
 
@@ -78,6 +78,7 @@ static void put_json(weft__strbuf *t, const bench_row *r)
         r->n_batch, m->n_threads, r->kv_type, r->kv_type);
     weft__strbuf_printf(t, "\"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, ", r->n_prompt,
                         r->n_gen, r->n_depth, r->n_parallel);
+    if (r->filled) weft__strbuf_puts(t, "\"depth_filled\": true, ");
     weft__strbuf_printf(t,
                         "\"test_time\": \"%s\", \"avg_ns\": %.0f, \"stddev_ns\": %.0f, \"avg_ts\": %.6f, "
                         "\"stddev_ts\": %.6f, \"median_ts\": %.6f, ",

@@ -254,7 +254,7 @@ static void print_json(enum bench_format format, int is_first, const bench_row *
 static weft_status measure(const bench_options *o, weft_model *model, const bench_row *r, profile *p, weft_error *err)
 {
     bench_case c;
-    weft_status st = bench_case_open(&c, model, o->kv_type, r->n_parallel, r->n_depth + r->n_prompt + r->n_gen, err);
+    weft_status st = bench_case_open(&c, model, o, r->n_parallel, r->n_depth + r->n_prompt + r->n_gen, err);
     p->n_reps = o->reps;
     bench_taken_start(&p->taken, o, r->info.n_threads);
     for (int i = o->no_warmup ? 0 : -1; i < o->reps && !st;) {

@@ -136,7 +136,7 @@ static weft_status run_case(struct grid *g, bench_row *r, weft_error *err)
     const bench_options *o = g->o;
     bench_case c;
     uint64_t ignored;
-    weft_status st = bench_case_open(&c, g->model, o->kv_type, r->n_parallel, r->n_depth + r->n_prompt + r->n_gen, err);
+    weft_status st = bench_case_open(&c, g->model, o, r->n_parallel, r->n_depth + r->n_prompt + r->n_gen, err);
     if (!st && !o->no_warmup) st = repeat(g, &c, r, &ignored, NULL, err);
     if (!st && !o->no_warmup && o->roofline)
         st = measure_limits(g, &g->last, &g->of_last, err); /* the latest was long ago */
@@ -173,6 +173,7 @@ static weft_status bench_one(struct grid *g, int32_t n_prompt, int32_t n_gen, in
                      .n_prompt = n_prompt,
                      .n_gen = n_gen,
                      .n_depth = depth,
+                     .filled = g->o->fill && depth > BENCH_FILL,
                      .n_parallel = parallel,
                      .n_reps = g->o->reps,
                      .n_batch = BENCH_BATCH,
@@ -325,6 +326,7 @@ static const char *check_options(bench_options *o, int n_models)
     int deep = o->n_depth.n > 1 || o->n_depth.items[0] > 0;
     if ((o->batched || bench_spec_asked(o)) && deep)
         return "--batched and --spec begin with an empty context: leave out -d";
+    if (o->fill && !deep) return "--fill is for a depth: give -d";
     if (all_zero(&o->n_prompt) && all_zero(&o->n_gen)) return "nothing to measure: give -p or -n a size above 0";
     if (o->write && !o->synthetic) return "--write needs --synthetic SHAPE";
     return NULL;
@@ -360,7 +362,7 @@ int cmd_bench(int argc, char **argv)
         {"n-prompt", 'p', OPT_INT_LIST, &o.n_prompt, "N,..",
          "prompt sizes to read, 0: none (512, or the model's context)", 0, 1 << 20, &o.prompt_given},
         {"n-gen", 'n', OPT_INT_LIST, &o.n_gen, "N,..", "tokens to generate, 0: none (128)", 0, 1 << 20, &o.gen_given},
-        {"n-depth", 'd', OPT_INT_LIST, &o.n_depth, "N,..", "tokens already in the context (0)", 0, 1 << 20, NULL},
+        BENCH_DEPTH_OPTIONS(&o),
         {"parallel", 'b', OPT_INT_LIST, &o.parallel, "N,..", "sequences generated together (1)", 1, LIST_MAX, NULL},
         PROVIDER_OPTION,
         {"threads", 't', OPT_INT_LIST, &o.threads, "N,..", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "engine/drafter.h"
+#include "engine/fill.h"
 #include "engine/handles.h"
 
 enum { DEFAULT_CTX = 4096 };
@@ -235,6 +236,17 @@ weft_status weft_session_eval(weft_session *s, const int32_t *tokens, int32_t n,
         if (st) return st;
     }
     return WEFT_OK;
+}
+
+weft_status weft__engine_session_fill(weft_session *s, const int32_t *tokens, int32_t n, int32_t n_read,
+                                      weft_error *err)
+{
+    weft_status st = weft_session_eval(s, tokens, n < n_read ? n : n_read, 0, NULL, err);
+    if (st || n <= n_read) return st;
+    if (n > s->n_ctx) return weft_fail(err, WEFT_LIMIT, "%d tokens do not fit into a context of %d", n, s->n_ctx);
+    st = weft__kv_seq_repeat(s->seq, n - n_read, err);
+    if (!st) memcpy(s->tokens + n_read, tokens + n_read, (size_t)(n - n_read) * sizeof *tokens);
+    return st;
 }
 
 enum { MOST_ADAPTERS = 64 };

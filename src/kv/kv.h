@@ -74,6 +74,11 @@ void weft__kv_seq_advance(weft__kv_seq *seq, int32_t n);
 /* Forgets all but the first n tokens, and gives up what was reserved beyond them; returns how many are kept: n, or 0
  * when a window needed for continuing at n is gone. */
 int32_t weft__kv_seq_trim(weft__kv_seq *seq, int32_t n);
+/* n more tokens, whose keys and values are copies of whole pages that the sequence holds, the oldest first: what is
+ * attended to is no text, and takes the time of one. For measurements of depth. The length is a multiple of every
+ * group's page, and not 0 (WEFT_ARGUMENT); fails otherwise as weft__kv_seq_reserve, and has then as many as there was
+ * room for. */
+weft_status weft__kv_seq_repeat(weft__kv_seq *seq, int32_t n, weft_error *err);
 /* Valid until the next reserve, trim or insertion into the prefix tree. */
 weft_seq_view weft__kv_seq_view(const weft__kv_seq *seq);
 

@@ -146,6 +146,37 @@ int32_t weft__kv_seq_trim(weft__kv_seq *seq, int32_t n)
     return n;
 }
 
+/* Of a group: the entries that n more tokens begin become copies of those n_period before, or of the oldest. */
+static void copy_entries(const weft__kv_seq *seq, int g, int32_t n, int32_t n_period)
+{
+    const weft_kv_group *spec = &seq->pool->groups[g].spec;
+    const int32_t end = weft__kv_entries(spec, seq->length + n), period = n_period / spec->page_tokens;
+    for (int32_t i = weft__kv_entries(spec, seq->length); i < end; i++) {
+        const int32_t from = i - period > seq->n_gone[g] ? i - period : seq->n_gone[g];
+        if (from < i)
+            memcpy(weft__kv_page_data(seq->pool, g, seq->pages[g][i]),
+                   weft__kv_page_data(seq->pool, g, seq->pages[g][from]), seq->pool->bindings[g].page_bytes);
+    }
+}
+
+weft_status weft__kv_seq_repeat(weft__kv_seq *seq, int32_t n, weft_error *err)
+{
+    const int32_t n_period = seq->length;
+    for (int g = 0; g < seq->pool->n_groups; g++)
+        if (!n_period || n_period % seq->pool->groups[g].spec.page_tokens)
+            return weft_fail(err, WEFT_ARGUMENT, "%d tokens are no whole pages of %d", n_period,
+                             seq->pool->groups[g].spec.page_tokens);
+    while (n > 0) { /* as a prompt is read: a window lets go as it moves on */
+        const int32_t part = n < n_period ? n : n_period;
+        const weft_status st = weft__kv_seq_reserve(seq, part, err);
+        if (st) return st;
+        for (int g = 0; g < seq->pool->n_groups; g++) copy_entries(seq, g, part, n_period);
+        weft__kv_seq_advance(seq, part);
+        n -= part;
+    }
+    return WEFT_OK;
+}
+
 weft_seq_view weft__kv_seq_view(const weft__kv_seq *seq)
 {
     return (weft_seq_view){(const int32_t *const *)seq->pages, seq->n_pages, NULL};

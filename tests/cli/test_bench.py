@@ -255,6 +255,19 @@ class Limits(unittest.TestCase):
             self.assertGreater(r["limit_read_ts"] * r["read_bytes"], 0)
 
 
+class Fill(unittest.TestCase):
+    def test_a_filled_depth_says_so(self):
+        options = ("-p", "0", "-n", "2", "-d", "512,1536", "-r", "1", "--no-warmup", "--fill")
+        half, deep = json.loads(bench(*options, "-o", "json"))
+        self.assertNotIn("depth_filled", half)  # it was read whole
+        self.assertTrue(deep["depth_filled"])
+        self.assertEqual((deep["n_depth"], len(deep["samples_ns"])), (1536, 1))
+        self.assertIn("tg2 @ d1536 filled", bench(*options))
+        p = weft("bench", "--synthetic", "tiny", "--fill")
+        self.assertEqual(p.returncode, 2)
+        self.assertIn(b"--fill is for a depth: give -d", p.stderr)
+
+
 class Write(unittest.TestCase):
     def test_the_file_is_the_model(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -202,6 +202,51 @@ static void windows_let_go_of_what_nobody_sees(void **state)
     }
 }
 
+/* Position p has the bytes of position p - period, in a full group; in a window's, what it holds is some of them. */
+static void repeats_whole_pages(void **state)
+{
+    (void)state;
+    const weft_kv_group groups[] = {FULL, WINDOW};
+    const int32_t n_pages[] = {8, 5}; /* of the window: what a part reaches, and what is still seen */
+    weft__kv_pool *pool;
+    weft__kv_seq *seq;
+    weft_error err = {0};
+    assert_int_equal(weft__kv_pool_create(groups, 2, n_pages, WEFT_F16, &pool, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_seq_create(pool, 128, &seq, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_seq_repeat(seq, 16, &err), WEFT_ARGUMENT); /* of nothing */
+    assert_int_equal(weft__kv_seq_reserve(seq, 48, NULL), WEFT_OK);
+    const weft_kv_binding *kv = weft__kv_pool_bindings(pool);
+    weft_seq_view view = weft__kv_seq_view(seq);
+    for (int g = 0; g < 2; g++)
+        for (int i = 0; i < 3; i++)
+            memset((char *)kv[g].data + (uint64_t)view.pages[g][i] * kv[g].page_bytes, 1 + i, kv[g].page_bytes);
+    weft__kv_seq_advance(seq, 40);
+    assert_int_equal(weft__kv_seq_repeat(seq, 8, &err), WEFT_ARGUMENT); /* half a page */
+    assert_non_null(strstr(err.message, "40 tokens are no whole pages of 16"));
+    weft__kv_seq_advance(seq, 8);
+    assert_int_equal(weft__kv_seq_repeat(seq, 75, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_seq_length(seq), 123);
+    view = weft__kv_seq_view(seq);
+    assert_int_equal(view.n_pages[0], 8);
+    for (int i = 0; i < 8; i++) {
+        const unsigned char *page = (unsigned char *)kv[0].data + (uint64_t)view.pages[0][i] * kv[0].page_bytes;
+        for (int k = 0; k < i; k++) assert_int_not_equal(view.pages[0][i], view.pages[0][k]);
+        assert_int_equal(page[0], 1 + i % 3);
+        assert_int_equal(page[kv[0].page_bytes - 1], 1 + i % 3);
+    }
+    for (int i = 6; i < 8; i++) { /* position 123 sees 20 back */
+        assert_true(view.pages[1][i] >= 0);
+        assert_in_range(*((unsigned char *)kv[1].data + (uint64_t)view.pages[1][i] * kv[1].page_bytes), 1, 3);
+    }
+    assert_int_equal(weft__kv_seq_repeat(seq, 48, &err), WEFT_ARGUMENT); /* 123 is within a page */
+    assert_int_equal(weft__kv_seq_trim(seq, 112), 112);
+    assert_int_equal(weft__kv_seq_repeat(seq, 17, &err), WEFT_LIMIT); /* of the context */
+    weft__kv_seq_destroy(&seq);
+    assert_int_equal(weft__kv_pool_free_pages(pool, 0), 8);
+    assert_int_equal(weft__kv_pool_free_pages(pool, 1), 5);
+    weft__kv_pool_destroy(&pool);
+}
+
 static void refuses_other_types(void **state)
 {
     (void)state;
@@ -224,6 +269,7 @@ int main(void)
         cmocka_unit_test(pages_have_memory_before_they_are_taken),
         cmocka_unit_test(pools_that_share_take_what_others_leave),
         cmocka_unit_test(windows_let_go_of_what_nobody_sees),
+        cmocka_unit_test(repeats_whole_pages),
         cmocka_unit_test(refuses_other_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
