@@ -60,6 +60,12 @@ weft_status weft__teach_store_path(weft__teach_store *t, const char *tenant, con
                                    weft_error *err);
 /* How many versions of a tenant's were published; out [most] has the numbers of the newest, these first. */
 size_t weft__teach_store_published(weft__teach_store *t, const char *tenant, int64_t *out, size_t most);
+/* Between these two no row is added and no tenant is forgotten, so that what is read of the store, rows, and what
+ * requests are given (weft__teach_store_current) are of one moment: a version that a row publishes is given by then.
+ * The thread that learns, and who goes back or forgets, waits meanwhile; one caller at a time, that does none of these.
+ */
+void weft__teach_store_hold(weft__teach_store *t);
+void weft__teach_store_go_on(weft__teach_store *t);
 /* Its content id, into out [WEFT__VERSION_CONTENT]; "": likewise. */
 void weft__teach_store_content(weft__teach_store *t, const char *tenant, const char *full_name, char *out);
 /* How many corrections of a tenant's wait to be learned, with the one in work. */

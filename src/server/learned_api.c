@@ -105,6 +105,7 @@ static int put_learning(weft_server *s, const char *tenant, weft__strbuf *out, w
     char name[WEFT__VERSION_NAME];
     weft__learn_totals n = {0};
     weft_error err = {0};
+    weft__teach_store_hold(s->teacher); /* what is told is what a request would get */
     weft__teach_store_name(s->teacher, tenant, name);
     weft__strbuf_printf(out,
                         "{\"object\":\"learning\",\"on\":true,\"name\":\"%s\",\"current\":%" PRId64
@@ -112,6 +113,7 @@ static int put_learning(weft_server *s, const char *tenant, weft__strbuf *out, w
                         name, current_of(s, tenant), weft__teach_store_waiting(s->teacher, tenant));
     weft_status st = put_history(s, tenant, out, &err);
     if (!st && (st = weft__learn_count(s->learn, tenant, &n, &err)) == WEFT_NOT_FOUND) st = WEFT_OK;
+    weft__teach_store_go_on(s->teacher);
     weft__strbuf_printf(out,
                         "],\"counts\":{\"answers\":%" PRId64 ",\"events\":%" PRId64 ",\"memories\":%" PRId64
                         ",\"versions\":%" PRId64 "}}",

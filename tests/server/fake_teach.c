@@ -3,7 +3,8 @@
  * are. An adapter is an empty file, whose time is its KL to the base, and its content id follows from all that it was
  * made of. A correction that says [reject REASON] is refused by the gate for that, one with [kl 0.01] is so far from
  * the base, and one that says [fail] cannot be learned. While the file of WEFT_FAKE_TEACH is there, learning goes on,
- * asking whether it is to be given up. A token is a byte. */
+ * asking whether it is to be given up. A version's row that is in the store is not heard of before its file with .row
+ * behind its name is gone; while it waits so there is one with .there. A token is a byte. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,29 @@ weft_status weft__contest_hold(const weft__contest_task *task, weft__contest_res
     if (!out->won) unlink(task->teach.path);
     return WEFT_OK;
 }
+
+/* ---- rows ---- */
+
+weft_status __wrap_weft__learn_put_version(weft__learn_store *s, const weft__learn_version *v, weft_error *err);
+weft_status __real_weft__learn_put_version(weft__learn_store *s, const weft__learn_version *v, weft_error *err);
+
+weft_status __wrap_weft__learn_put_version(weft__learn_store *s, const weft__learn_version *v, weft_error *err)
+{
+    const char *hold = getenv("WEFT_FAKE_TEACH");
+    char row[1024], there[1024];
+    const weft_status st = __real_weft__learn_put_version(s, v, err);
+    if (!hold) return st;
+    snprintf(row, sizeof row, "%s.row", hold);
+    snprintf(there, sizeof there, "%s.there", hold);
+    while (!access(row, F_OK)) {
+        FILE *f = fopen(there, "wb");
+        if (f) fclose(f);
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    return st;
+}
+
+/* ---- the model ---- */
 
 weft_status weft__teach_store_of_model(const weft_model *model, weft__teach_store_params *params, weft_error *err)
 {

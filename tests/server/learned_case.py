@@ -27,8 +27,9 @@ class Learning(unittest.TestCase):
         self.addCleanup(self.end)
 
     def end(self):
-        if os.path.exists(self.hold):
-            os.remove(self.hold)
+        for f in (self.hold, self.hold + ".row"):
+            if os.path.exists(f):
+                os.remove(f)
         for s in self.servers:
             if s.process.poll() is None:
                 s.kill()
@@ -75,8 +76,7 @@ class Learning(unittest.TestCase):
         event, query = self.tell(s, text, who, **more), f"?user={more['user']}" if more else ""
 
         def row():
-            told = self.show(s, who, query)
-            return next((v for v in told["versions"] if v["last_event"] == event and (v["what"] != "published" or told["current"] == v["version"])), None)
+            return next((v for v in self.show(s, who, query)["versions"] if v["last_event"] == event), None)
         found = wait_until(row)
         self.assertTrue(found)
         return found

@@ -233,6 +233,31 @@ class Learned(Learning):
         self.assertEqual(s.post("/v1/learn/rollback", root, headers=ADMIN).json["current"], 2)
         self.stop(s)
 
+    def test_what_is_shown_is_what_requests_get(self):
+        """While a row is in the store already and nobody is given what it says, the history waits, and answers do not; what it shows then as
+        published, gone back to or forgotten is so."""
+        s = self.serve()
+        self.learn(s, "One")
+        name = self.show(s)["name"]
+        row, there = self.hold + ".row", self.hold + ".there"
+        back = lambda: s.post("/v1/learn/rollback", {"to": 1}, headers=as_("ada"))
+        for change, before, after in ((lambda: self.tell(s, "Two"), 1, 2), (back, 2, 1)):
+            open(row, "w").close()
+            threads, shown = [threading.Thread(target=change)], []
+            threads[0].start()
+            self.assertTrue(wait_until(lambda: os.path.exists(there)))
+            threads.append(threading.Thread(target=lambda: shown.append((self.show(s), self.used(s)))))
+            threads[1].start()
+            for _ in range(20):  # who does not wait is seen by then
+                self.assertEqual(self.used(s), f"{name}@{before}")
+            os.remove(row)
+            for t in threads:
+                t.join()
+            os.remove(there)
+            (told, used), = shown
+            self.assertEqual((told["versions"][0]["version"], told["current"], used), (after, after, f"{name}@{after}"))
+        self.stop(s)
+
     def tenant_of(self, s, who):
         import hashlib
         return "key-" + hashlib.sha256(KEYS[who].encode()).hexdigest()[:12]
