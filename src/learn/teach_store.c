@@ -319,17 +319,14 @@ static int begin_forgetting(weft__teach_store *t, const char *tenant)
     return ok;
 }
 
-weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, char *name, weft__learn_totals *had,
-                                     weft_error *err)
+weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, weft__learn_totals *had, weft_error *err)
 {
-    if (name) *name = 0;
     if (!begin_forgetting(t, tenant)) return weft__teach_no_memory(err);
     weft__teach_loop_forget(t->loop, tenant);
     pthread_mutex_lock(&t->order);
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->n_tenants; i++) {
         if (strcmp(t->tenant[i]->tenant, tenant)) continue;
-        if (name) memcpy(name, t->tenant[i]->name, NAME);
         of_free(t->tenant[i]);
         t->tenant[i] = t->tenant[--t->n_tenants];
         break;

@@ -71,9 +71,8 @@ void weft__teach_store_content(weft__teach_store *t, const char *tenant, const c
 /* How many corrections of a tenant's wait to be learned, with the one in work. */
 int32_t weft__teach_store_waiting(weft__teach_store *t, const char *tenant);
 /* weft__learn_forget, and with it all that the loop knows of the tenant: what is being learned for it is given up
- * first. A later correction begins anew. Where the store could not forget it, its versions are restored. name (may be
- * NULL) [WEFT__VERSION_NAME]: of the lineage that is no more; "": there was none. */
-weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, char *name, weft__learn_totals *had,
+ * first. A later correction begins anew. Where the store could not forget it, its versions are restored. */
+weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, weft__learn_totals *had,
                                      weft_error *err);
 weft_status weft__teach_store_consolidate(weft__teach_store *t, const char *tenant, weft_error *err);
 /* Waits until all that was told to the store before is learned, or refused. */

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import threading
 import time
 import unittest
@@ -278,6 +279,58 @@ class Learned(Learning):
             if meanwhile:
                 break
         self.assertTrue(meanwhile)
+        self.stop(s)
+
+    def in_engine(self, s):
+        return sorted(int(a["name"].split("@")[1]) for a in s.get("/lora-adapters", headers=ADMIN).json)
+
+    def test_versions_that_nobody_uses_leave_the_engine(self):
+        """However many were published; each answers as it did when it is asked for again. What a request runs with stays."""
+        s, answers = self.serve(), []
+        for i in range(1, 13):
+            self.learn(s, f"Mira {i}.")
+            self.assertEqual(self.in_engine(s), [i])
+        name = self.show(s)["name"]
+        for i in (1, 5, 5, 11):
+            self.assertEqual(self.used(s, model=f"fake@{i}"), f"{name}@{i}")
+            self.assertEqual(self.in_engine(s), [i, 12])
+        asking = threading.Thread(target=lambda: answers.append(self.ask(s, "[adapters][delay 200]", model="fake@3")))
+        asking.start()
+        self.assertTrue(wait_until(lambda: "weft_running 1" in s.get("/metrics", headers=ADMIN).body.decode()))
+        s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada"))
+        self.used(s)
+        self.assertIn(self.in_engine(s), ([2, 3],) if not answers else ([2], [2, 3]))
+        asking.join()
+        self.assertEqual(answers[0]["choices"][0]["text"], name + "@3=nan;")
+        self.learn(s, "Mira 13.")
+        self.assertEqual(self.in_engine(s), [13])
+        self.learn(s, "Bell.", "bob")
+        self.learn(s, "Bell", "bob")
+        self.used(s, "bob", model="fake@1")
+        self.used(s, model="fake@4")  # not for it does another's go
+        self.assertEqual(self.in_engine(s), [1, 2, 4, 13])
+        s.post("/v1/learn/rollback", {"to": 0}, headers=as_("ada"))
+        self.assertEqual(self.in_engine(s), [1, 2])
+        self.assertEqual(self.used(s, model="fake@13"), name + "@13")
+        self.stop(s)
+
+    def test_earlier_versions_of_many_are_few_in_the_engine(self):
+        s, users = self.serve("--feedback-per-hour", "100000", keys=False), [f"user{i}" for i in range(36)]
+        for text in ("One", "Two"):
+            for u in users:
+                self.tell(s, text, None, user=u)
+        for u in users:
+            self.assertTrue(wait_until(lambda: self.show(s, None, "?user=" + u)["current"] == 2))
+        n = lambda: int(re.search(r"^weft_adapters (\d+)", s.get("/metrics").body.decode(), re.M)[1])
+        self.assertEqual(n(), len(users))
+        for u in users[:20]:  # who has gone back has none
+            s.post("/v1/learn/rollback", {"user": u, "to": 0})
+        self.assertEqual(n(), len(users) - 20)
+        for u in users:
+            self.assertRegex(self.used(s, None, user=u, model="fake@1"), "@1$")
+        self.assertLessEqual(n(), len(users) - 20 + 33)  # with the one that was just asked for
+        for u in users:
+            self.assertRegex(self.used(s, None, user=u, model="fake@1"), "@1$")
         self.stop(s)
 
     def test_without_a_share_it_waits_until_nothing_runs(self):
