@@ -9,7 +9,7 @@
 #include "server/learn.h"
 #include "server/learned.h"
 
-enum { VERSIONS_SHOWN = 100 };
+enum { VERSIONS_SHOWN = 100, TENANTS_TOLD = 5 /* by a message */ };
 
 static int is_teaching(const weft_server *s, weft__api_error *error)
 {
@@ -121,6 +121,41 @@ static int put_learning(weft_server *s, const char *tenant, weft__strbuf *out, w
     return weft__server_learn_fault(st, &err, NULL, error);
 }
 
+/* ---- another tenant, by its name ---- */
+
+typedef struct tenants_told {
+    const char *wanted;
+    int is_there;
+    weft__strbuf names; /* of the first */
+    size_t n;
+} tenants_told;
+
+static int tell_tenant(void *arg, const char *tenant)
+{
+    tenants_told *t = arg;
+    t->is_there |= !strcmp(tenant, t->wanted);
+    if (t->n++ < TENANTS_TOLD)
+        weft__strbuf_printf(&t->names, "%s'%s'", t->names.len ? ", " : "",
+                            *tenant ? tenant : WEFT__SERVER_LEARN_NO_KEY);
+    return t->is_there;
+}
+
+/* Whom an admin names is one of those of whom something is kept; else it is a slip, and told with these. */
+static int is_kept(weft_server *s, const weft__http_request *r, const char *tenant, weft__api_error *error)
+{
+    tenants_told all = {.wanted = tenant};
+    weft_error err = {0};
+    if (!weft__http_query(r, "tenant")) return 1;
+    const int ok = weft__server_learn_fault(weft__learn_tenants(s->learn, tell_tenant, &all, &err), &err, NULL, error);
+    if (ok && !all.is_there)
+        weft__api_error_set(error, 404, "tenant", "nothing is kept of '%.63s'; there %s %s%s",
+                            *tenant ? tenant : WEFT__SERVER_LEARN_NO_KEY, all.n > 1 ? "are" : "is",
+                            all.names.len && !all.names.failed ? all.names.data : "nobody",
+                            all.n > TENANTS_TOLD ? ", and others" : "");
+    weft__strbuf_free(&all.names);
+    return ok && all.is_there;
+}
+
 void weft__server_learned_show(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
@@ -128,7 +163,7 @@ void weft__server_learned_show(weft_server *s, weft__http_request *r, const weft
     char tenant[64];
     if (is_teaching(s, &error) && weft__server_learn_whose(s, r, who, NULL, NULL, tenant, &error) &&
         weft__server_disk_enter(s, r, NULL, &error)) {
-        put_learning(s, tenant, &out, &error);
+        if (is_kept(s, r, tenant, &error)) put_learning(s, tenant, &out, &error);
         weft__server_disk_leave(s, r);
     }
     weft__server_reply_end(r, &out, &error);

@@ -458,6 +458,25 @@ class Learned(Learning):
         self.assertEqual(s.post("/v1/learn/rollback?tenant=" + tenant, {"to": 0}, headers=ADMIN).json["current"], 0)
         self.assertEqual(s.post("/v1/learn/forget?tenant=" + tenant, None, headers=ADMIN).json["versions"], 2)
         self.assertEqual(self.show(s)["versions"], [])
+        self.ask(s, who="bob")
+        bob = self.tenant_of(s, "bob")
+        self.assertTrue(wait_until(lambda: self.show(s, "bob")["counts"]["answers"]))
+        self.assertEqual(s.get("/v1/learn?tenant=" + bob, headers=ADMIN).json["counts"]["answers"], 1)
+        for absent in ("key-x", tenant, "(no%20key)", "y" * 70):
+            a = s.get("/v1/learn?tenant=" + absent, headers=ADMIN)
+            self.assertEqual((a.status, a.json["error"]["param"]), (404, "tenant"), a.body)
+            if len(absent) < 64:
+                self.assertIn(f"there is '{bob}'", a.json["error"]["message"])
+        self.assertEqual(s.get("/v1/learn", headers=ADMIN).status, 200)  # who asks for itself needs not be known
+        self.assertEqual(s.get("/v1/learn?tenant=" + tenant, headers=as_("bob")).status, 403)
+        self.stop(s)
+        s = self.serve(keys=False)
+        self.ask(s, who=None)
+        self.assertTrue(wait_until(lambda: self.show(s, None)["counts"]["answers"]))
+        self.stop(s)
+        s = self.serve()
+        self.assertEqual(s.get("/v1/learn?tenant=(no%20key)", headers=ADMIN).json["counts"]["answers"], 1)
+        self.assertIn(f"there are '(no key)', '{bob}'", s.get("/v1/learn?tenant=key-x", headers=ADMIN).json["error"]["message"])
         self.stop(s)
 
     def test_the_base_alone_is_asked_without_corrections(self):
