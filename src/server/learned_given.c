@@ -48,7 +48,7 @@ void weft__server_given_end(weft_server *s)
 
 /* ---- the table; with the lock ---- */
 
-static given_version *find(const struct weft__server_given *g, const char *name)
+static given_version *given_find(const struct weft__server_given *g, const char *name)
 {
     for (size_t i = 0; i < g->n; i++)
         if (!strcmp(g->one[i].name, name)) return &g->one[i];
@@ -56,9 +56,9 @@ static given_version *find(const struct weft__server_given *g, const char *name)
 }
 
 /* NULL: no memory. */
-static given_version *put(struct weft__server_given *g, const char *tenant, const char *name)
+static given_version *given_put(struct weft__server_given *g, const char *tenant, const char *name)
 {
-    given_version *one = find(g, name);
+    given_version *one = given_find(g, name);
     if (one) return one;
     if (!weft__grow(&g->one, &g->room, g->n + 1, sizeof *g->one)) return NULL;
     one = &g->one[g->n++];
@@ -69,7 +69,7 @@ static given_version *put(struct weft__server_given *g, const char *tenant, cons
 }
 
 /* The others stay in the order in which they came. */
-static void drop(struct weft__server_given *g, given_version *one)
+static void given_drop(struct weft__server_given *g, given_version *one)
 {
     memmove(one, one + 1, (size_t)(g->one + --g->n - one) * sizeof *one);
 }
@@ -86,7 +86,7 @@ static int leave_engine(weft_engine *engine, struct weft__server_given *g, given
     const int is_there = !weft_engine_adapter_find(engine, one->name, &a, NULL);
     if (is_there && a.n_requests) return 0;
     if (is_there) weft_engine_adapter_remove(engine, one->name, NULL);
-    drop(g, one);
+    given_drop(g, one);
     return 1;
 }
 
@@ -120,7 +120,7 @@ weft_status weft__server_learned_make_ready(void *server, const char *tenant, co
     pthread_mutex_lock(&g->lock);
     for (size_t i = 0; i < g->n; i++) /* one that could not be published comes no more */
         if (!strcmp(g->one[i].tenant, tenant)) g->one[i].is_coming = 0;
-    given_version *one = put(g, tenant, name);
+    given_version *one = given_put(g, tenant, name);
     if (one) one->is_earlier = one->is_coming = 1;
     pthread_mutex_unlock(&g->lock);
     if (!one) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a version");
@@ -154,7 +154,7 @@ static weft_status begin_wanting(weft_server *s, const char *tenant, const char 
     weft_engine_adapter a = {.size = sizeof a};
     struct weft__server_given *g = s->given;
     pthread_mutex_lock(&g->lock);
-    given_version *one = put(g, tenant, name);
+    given_version *one = given_put(g, tenant, name);
     if (one) {
         *is_there = !weft_engine_adapter_find(s->models.first->engine, name, &a, NULL);
         weft__teach_store_current(s->teacher, tenant, current);
@@ -169,7 +169,7 @@ void weft__server_learned_leave(weft__server_model *m, const char *name)
 {
     struct weft__server_given *g = m->server->given;
     pthread_mutex_lock(&g->lock);
-    given_version *one = find(g, name);
+    given_version *one = given_find(g, name);
     if (one && one->n_wanted) one->n_wanted--;
     pthread_mutex_unlock(&g->lock);
 }
@@ -212,7 +212,7 @@ void weft__server_learned_unload(weft_server *s, const char *tenant)
     for (size_t i = g->n; i-- > 0;) {
         if (strcmp(g->one[i].tenant, tenant)) continue;
         weft_engine_adapter_remove(s->models.first->engine, g->one[i].name, NULL); /* requests that run keep theirs */
-        drop(g, &g->one[i]);
+        given_drop(g, &g->one[i]);
     }
     pthread_mutex_unlock(&g->lock);
 }
