@@ -36,8 +36,8 @@ static void put_member(weft__strbuf *out, const weft__json *root, const char *na
     weft__json_write_string(out, text, n);
 }
 
-/* Of {"reason":"kl","kl":0.03}; without the second it was not measured; with "by" and "why" of a consolidation, and
- * with the "base" that it was made over. */
+/* Of {"reason":"kl","kl":0.03}; without the second it was not measured; with "by" and "why" of a consolidation, the
+ * events that came in by it, and with the "base" that it was made over. */
 static void put_report(weft__strbuf *out, const char *report, const char *base)
 {
     weft__json *root = NULL;
@@ -50,6 +50,12 @@ static void put_report(weft__strbuf *out, const char *report, const char *base)
     }
     put_member(out, root, "by", 0);
     put_member(out, root, "why", 0);
+    const weft__json *came_in = weft__json_get(root, "came_in");
+    for (size_t i = 0, n = weft__json_size(came_in); i < n; i++) {
+        int64_t event = 0;
+        weft__json_int(weft__json_at(came_in, i), &event);
+        weft__strbuf_printf(out, "%s%" PRId64 "%s", i ? "," : ",\"came_in\":[", event, i + 1 == n ? "]" : "");
+    }
     if (weft__teach_report_is_others(root, base)) weft__strbuf_puts(out, ",\"other_model\":true");
     weft__json_free(&root);
 }
