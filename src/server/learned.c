@@ -28,6 +28,28 @@ static void learned_told(void *arg, const weft__version_row *row)
         weft__log(WEFT__LOG_WARN, "%s@%" PRId64 " was refused by the gate: %s", row->name, row->version, row->reason);
 }
 
+/* Learning, and adapters of which it makes more, are of the server's limit, as long as it runs. */
+static weft_status take_memory(weft_server *s, weft__server_model *m, const weft__teach_store_params *t,
+                               weft_error *err)
+{
+    uint64_t bytes = 0;
+    if (!s->models.memory) return WEFT_OK;
+    weft_status st = weft__teach_store_bytes(t, &bytes, err);
+    if (st) return weft_fail_within(err, st, "learn_share: %s", m->name);
+    pthread_mutex_lock(&s->models.lock);
+    const uint64_t adapters = m->adapters_least ? 0 : m->settings.engine.adapter_bytes;
+    m->adapters_least += adapters;
+    m->reserved += adapters + bytes;
+    const uint64_t all = m->reserved + m->kv_least;
+    pthread_mutex_unlock(&s->models.lock);
+    if (all <= s->models.memory) return WEFT_OK;
+    return weft_fail(err, WEFT_NO_MEMORY,
+                     "%s takes %.1f MB, of which learning takes %.1f and its adapters %.1f: more than the %.1f MB of "
+                     "--memory; give more, or leave --learn-share out: 'weft learn teach' learns later what is kept",
+                     m->name, (double)all / 1e6, (double)bytes / 1e6, (double)m->adapters_least / 1e6,
+                     (double)s->models.memory / 1e6);
+}
+
 weft_status weft__server_learned_begin(weft_server *s, const weft_server_params *p, weft_error *err)
 {
     weft__teach_store_params t;
@@ -53,7 +75,8 @@ weft_status weft__server_learned_begin(weft_server *s, const weft_server_params 
     t.tells_new_alone = 1;
     t.told = learned_told;
     t.told_arg = s;
-    st = weft__server_given_begin(s, err);
+    st = take_memory(s, m, &t, err);
+    if (!st) st = weft__server_given_begin(s, err);
     return st ? st : weft__teach_store_new(s->learn, &t, &s->teacher, err);
 }
 

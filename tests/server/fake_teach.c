@@ -217,6 +217,13 @@ weft_status __wrap_weft__learn_put_version(weft__learn_store *s, const weft__lea
 
 /* ---- the model ---- */
 
+weft_status weft__teach_store_bytes(const weft__teach_store_params *params, uint64_t *out, weft_error *err)
+{
+    (void)params, (void)err;
+    *out = 7000000;
+    return WEFT_OK;
+}
+
 weft_status weft__teach_store_of_model(const weft_model *model, weft__teach_store_params *params, weft_error *err)
 {
     (void)model, (void)err;

@@ -575,6 +575,19 @@ class Learned(Learning):
             with self.assertRaisesRegex(RuntimeError, words):
                 Server(FAKE + options)
 
+    def test_learning_is_of_the_servers_memory(self):
+        """What it takes, and what its adapters may, counts as the model's, and is refused where that is more than there is."""
+        def reserved(*more):
+            s = Server(FAKE + ["--memory", "160000000", *more])
+            found = re.search(r"^weft_memory_reserved_bytes (\S+)$", s.get("/metrics").body.decode(), re.M)
+            self.stop(s)
+            return float(found[1])
+        learns = ["--learn", self.dir, "--learn-share", "0.5"]
+        self.assertEqual(reserved(*learns) - reserved(), 7000000 + 160000000 // 16)  # of the double; a 16th for adapters
+        with self.assertRaisesRegex(RuntimeError, "learning takes 7.0 and its adapters 0.4: more than the 6.4 MB of --memory.*weft learn teach"):
+            Server(FAKE + ["--memory", "6400000", *learns])
+        self.stop(Server(FAKE + ["--memory", "6400000", "--learn", self.dir]))
+
     def test_answers_are_what_the_document_says(self):
         s = self.serve()
         self.learn(s, "One")
