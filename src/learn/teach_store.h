@@ -35,8 +35,8 @@ void weft__teach_store_params_default(weft__teach_store_params *p);
  * outlives the store. WEFT_UNSUPPORTED (a compiled plan, experts, no tokenizer), WEFT_NO_MEMORY. */
 weft_status weft__teach_store_of_model(const weft_model *model, weft__teach_store_params *params, weft_error *err);
 
-/* What learning takes at most beside the model, of corrections and answers of WEFT__TEACH_ROWS tokens: that of a trainer
- * of the larger recipe, and where its parameters began and came to. WEFT_NO_MEMORY where there is not so much. */
+/* What learning takes at most beside the model, of corrections and answers of WEFT__TEACH_ROWS tokens: a trainer of the
+ * larger recipe, and where its parameters began and came to. WEFT_NO_MEMORY where there is not so much. */
 weft_status weft__teach_store_bytes(const weft__teach_store_params *params, uint64_t *out, weft_error *err);
 
 /* params->loop: hooks.publish, hooks.busy and hooks.arg are the caller's, the others are set here; without a probe the

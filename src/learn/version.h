@@ -41,8 +41,8 @@ typedef struct weft__version_row {
     char content[WEFT__VERSION_CONTENT]; /* of what was published */
     char reason[24];                     /* of the gate, of one that was rejected */
     int64_t first_event, last_event;     /* that it learned from; 0: none */
-    /* of a consolidation: "retrained", "distilled", "retried" or "compressed", and how the candidates fared, the best first; else
-     * "". Plain words: no quotes, no backslashes */
+    /* of a consolidation: "retrained", "distilled", "retried" or "compressed", and how the candidates fared, the best
+     * first; else "". Plain words: no quotes, no backslashes */
     char by[WEFT__VERSION_BY], why[WEFT__VERSION_WHY];
     /* of what it learned: events that the gate had refused by themselves */
     int64_t came_in[WEFT__VERSION_CAME_IN];

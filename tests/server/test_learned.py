@@ -241,8 +241,7 @@ class Learned(Learning):
         self.learn(s, "One")
         name = self.show(s)["name"]
         row, there = self.hold + ".row", self.hold + ".there"
-        back = lambda: s.post("/v1/learn/rollback", {"to": 1}, headers=as_("ada"))
-        for change, before, after in ((lambda: self.tell(s, "Two"), 1, 2), (back, 2, 1)):
+        for change, before, after in ((lambda: self.tell(s, "Two"), 1, 2), (lambda: s.post("/v1/learn/rollback", {"to": 1}, headers=as_("ada")), 2, 1)):
             open(row, "w").close()
             threads, shown = [threading.Thread(target=change)], []
             threads[0].start()
@@ -260,7 +259,6 @@ class Learned(Learning):
         self.stop(s)
 
     def tenant_of(self, s, who):
-        import hashlib
         return "key-" + hashlib.sha256(KEYS[who].encode()).hexdigest()[:12]
 
     def test_a_request_keeps_the_version_that_it_began_with(self):
@@ -297,8 +295,7 @@ class Learned(Learning):
         asking = threading.Thread(target=lambda: answers.append(self.ask(s, "[adapters][delay 200]", model="fake@3")))
         asking.start()
         self.assertTrue(wait_until(lambda: "weft_running 1" in s.get("/metrics", headers=ADMIN).body.decode()))
-        s.post("/v1/learn/rollback", {"to": 2}, headers=as_("ada"))
-        self.used(s)
+        self.assertTrue(self.used(s, model=f"fake@{s.post('/v1/learn/rollback', {'to': 2}, headers=as_('ada')).json['current']}"))
         self.assertIn(self.in_engine(s), ([2, 3],) if not answers else ([2], [2, 3]))
         asking.join()
         self.assertEqual(answers[0]["choices"][0]["text"], name + "@3=nan;")
@@ -329,8 +326,6 @@ class Learned(Learning):
         for u in users:
             self.assertRegex(self.used(s, None, user=u, model="fake@1"), "@1$")
         self.assertLessEqual(n(), len(users) - 20 + 33)  # with the one that was just asked for
-        for u in users:
-            self.assertRegex(self.used(s, None, user=u, model="fake@1"), "@1$")
         self.stop(s)
 
     def test_without_a_share_it_waits_until_nothing_runs(self):
@@ -468,7 +463,6 @@ class Learned(Learning):
             if len(absent) < 64:
                 self.assertIn(f"there is '{bob}'", a.json["error"]["message"])
         self.assertEqual(s.get("/v1/learn", headers=ADMIN).status, 200)  # who asks for itself needs not be known
-        self.assertEqual(s.get("/v1/learn?tenant=" + tenant, headers=as_("bob")).status, 403)
         self.stop(s)
         s = self.serve(keys=False)
         self.ask(s, who=None)
@@ -586,7 +580,6 @@ class Learned(Learning):
         self.assertEqual(reserved(*learns) - reserved(), 7000000 + 160000000 // 16)  # of the double; a 16th for adapters
         with self.assertRaisesRegex(RuntimeError, "learning takes 7.0 and its adapters 0.4: more than the 6.4 MB of --memory.*weft learn teach"):
             Server(FAKE + ["--memory", "6400000", *learns])
-        self.stop(Server(FAKE + ["--memory", "6400000", "--learn", self.dir]))
 
     def test_answers_are_what_the_document_says(self):
         s = self.serve()
