@@ -42,6 +42,10 @@ static void advise_tiers(struct list *l, const doctor_facts *f)
         say(add(l, "tiers", DOCTOR_MISSING, "lscpu"),
             "there are no kernels for this processor's instructions: it computes in readable C, slowly (AVX2 and "
             "AVX-512 help; a virtual machine may hide them)");
+    } else if (!strcmp(best, "neon")) {
+        say(add(l, "tiers", DOCTOR_NOTE, ""), "kernels for neon are of attention alone: products with weights, the "
+                                              "most of the work, are readable C here, "
+                                              "and slow");
     } else {
         say(add(l, "tiers", DOCTOR_HELPS, ""), "kernels for %s", best);
     }

@@ -110,6 +110,12 @@ static int print_version(void *arg, const weft__learn_version *v)
     print_member(report, "reason");
     print_member(report, "by");
     print_member(report, "why");
+    const weft__json *came_in = weft__json_get(report, "came_in");
+    for (size_t i = 0; i < weft__json_size(came_in); i++) {
+        int64_t event = 0;
+        weft__json_int(weft__json_at(came_in, i), &event);
+        printf("%s%" PRId64, i ? ", " : "; came in: ", event);
+    }
     putchar('\n');
     weft__json_free(&report);
     return 0;

@@ -44,8 +44,12 @@ static void tell_as_json(const weft__version_row *row)
     put_told_text(&out, "content", row->content);
     put_told_text(&out, "by", row->by);
     put_told_text(&out, "why", row->why);
-    weft__strbuf_printf(&out, ",\"first_event\":%" PRId64 ",\"last_event\":%" PRId64 "}\n", row->first_event,
+    weft__strbuf_printf(&out, ",\"first_event\":%" PRId64 ",\"last_event\":%" PRId64, row->first_event,
                         row->last_event);
+    for (int32_t i = 0; i < row->n_came_in; i++)
+        weft__strbuf_printf(&out, "%s%" PRId64 "%s", i ? "," : ",\"came_in\":[", row->came_in[i],
+                            i + 1 == row->n_came_in ? "]" : "");
+    weft__strbuf_puts(&out, "}\n");
     if (!out.failed) fwrite(out.data, 1, out.len, stdout);
     weft__strbuf_free(&out);
 }
@@ -62,6 +66,9 @@ static void told(void *arg, const weft__version_row *row)
                weft__version_what_name(row->what), *row->reason ? ": " : "", row->reason, row->last_event,
                *row->content ? "id " : "no content", row->content);
         if (*row->by) printf("    %s, %s\n", row->by, row->why);
+        for (int32_t i = 0; i < row->n_came_in; i++)
+            printf("%s%" PRId64 "%s", i ? ", " : "    came in, that was refused by itself: event ", row->came_in[i],
+                   i + 1 == row->n_came_in ? "\n" : "");
     }
     fflush(stdout);
 }

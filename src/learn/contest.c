@@ -49,14 +49,15 @@ static weft_status ask_gate(const contest *c, const weft__adapt *a, weft__gate_r
 static weft__contest_entry *enter(contest *c, const char *by)
 {
     weft__contest_entry *e = &c->entry[c->n++];
-    *e = (weft__contest_entry){.by = by, .scale = 1};
+    *e = (weft__contest_entry){.by = by, .scale = 1, .retry = -1};
     return e;
 }
 
-static weft_status enter_learned(contest *c, const char *by, const weft__teach_options *o, weft_error *err)
+static weft_status enter_learned(contest *c, const char *by, const weft__teach_task *task, const weft__teach_options *o,
+                                 weft_error *err)
 {
     weft__teach_report r;
-    weft_status st = weft__teach(&c->task->teach, o, &r, err);
+    weft_status st = weft__teach(task, o, &r, err);
     if (st) return st;
     weft__contest_entry *e = enter(c, by);
     e->gate = r.gate;
@@ -116,9 +117,24 @@ static weft_status enter_distilled(contest *c, weft_error *err)
                                        long_one > WEFT__TEACH_ROWS ? long_one : WEFT__TEACH_ROWS, o.n_threads, &d, err);
     o.soften = weft__distil_soften;
     o.soften_arg = d;
-    if (!st) st = enter_learned(c, "distilled", &o, err);
+    if (!st) st = enter_learned(c, "distilled", &k->teach, &o, err);
     weft__distil_close(&d);
     return take_no_part("distilled", st, err);
+}
+
+/* All that was refused may be too much at once: what is wrong with one of them is not held against those of the other
+ * tasks. */
+static weft_status enter_retried(contest *c, weft_error *err)
+{
+    const weft__contest_task *k = c->task;
+    weft_status st = WEFT_OK;
+    for (int32_t i = 0; !st && i < k->n_retry; i++) {
+        st = enter_learned(c, "retried", &k->retry[i], k->options, err);
+        if (st) break;
+        c->entry[c->n - 1].retry = i;
+        if (!i && c->entry[c->n - 1].gate.passed) break;
+    }
+    return st;
 }
 
 static weft_status enter_all(contest *c, weft_error *err)
@@ -126,8 +142,10 @@ static weft_status enter_all(contest *c, weft_error *err)
     const weft__contest_task *k = c->task;
     weft_status st = WEFT_OK;
     if (k->now) st = ask_gate(c, k->now, &enter(c, "current")->gate, err);
-    if (!st) st = enter_learned(c, "retrained", k->options, err);
-    if (!st && k->teacher && k->teach.n_replay + k->teach.n_neighbours) st = enter_distilled(c, err);
+    if (!st && k->teach.n_events) st = enter_learned(c, "retrained", &k->teach, k->options, err);
+    if (!st && k->teacher && k->teach.n_events && k->teach.n_replay + k->teach.n_neighbours)
+        st = enter_distilled(c, err);
+    if (!st) st = enter_retried(c, err);
     if (!st && k->now) st = enter_compressed(c, err);
     return st;
 }

@@ -2,8 +2,9 @@
 /* contest.h: consolidation: of several adapters that know the same corrections, the best by the gate.
  *
  * Who takes part, in this order: the current version as it is; one that learned all of it anew from the base; with a
- * teacher one that learned anew beside what the teacher says of the answers that are kept (distil.h); and the current
- * one compressed to smaller ranks (adapt/compress.c). All are asked the same things by the same gate. Invariant: the
+ * teacher one that learned anew beside what the teacher says of the answers that are kept (distil.h); one that learned
+ * beside all this what the gate had refused by itself; and the current one compressed to smaller ranks
+ * (adapt/compress.c). All are asked the same things by the same gate, and what was refused beside it. Invariant: the
  * winner is a function of what takes part, not of the time or of threads. One thread. */
 #ifndef WEFT_LEARN_CONTEST_H
 #define WEFT_LEARN_CONTEST_H
@@ -13,12 +14,13 @@
 enum { WEFT__CONTEST_MOST = 16, WEFT__CONTEST_WHY = 256 };
 
 typedef struct weft__contest_entry {
-    const char *by; /* "current", "retrained", "compressed", "distilled" */
+    const char *by; /* "current", "retrained", "distilled", "retried", "compressed" */
     int32_t rank;   /* compressed: to which; else 0 */
     weft__gate_report gate;
     weft__adapt *adapter; /* its own; NULL: of the current one, and of what the gate refused */
     float scale;
     int32_t n_steps; /* it was learned in */
+    int32_t retry;   /* retried: which task; else -1 */
 } weft__contest_entry;
 
 /* Which of two is better, above 0: a. The rule, in this order: who passes the gate; more corrections said; more of the
@@ -30,8 +32,13 @@ int weft__contest_compare(const weft__gate_report *a, const weft__gate_report *b
 int32_t weft__contest_best(const weft__contest_entry *entry, int32_t n);
 
 typedef struct weft__contest_task {
-    /* parent NULL; events: all that the current version knows; path: where the winner is written */
+    /* parent NULL; events: all that the current version knows (none: there is none); path: where the winner is written
+     */
     weft__teach_task teach;
+    /* [n_retry] likewise, with events that the gate refused by themselves behind these: the first, and where the gate
+     * refuses it the others */
+    const weft__teach_task *retry;
+    int32_t n_retry;
     const weft__teach_options *options;
     const weft__adapt *now; /* the current version; NULL: it cannot be read, and takes no part */
     int now_goes_on;        /* from another version */

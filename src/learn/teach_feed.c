@@ -16,15 +16,27 @@ enum { AGAIN_MS = 200 /* where the loop has no room for more */ };
 
 /* ---- rows of versions ---- */
 
+/* {"reason":"kl","kl":0.03,"by":"retried","why":"...","came_in":[3,4],"base":"..."}, of which the first is always
+ * there. */
+static void write_report(const weft__version_row *row, const char *base, weft__strbuf *out)
+{
+    weft__strbuf_printf(out, "{\"reason\":\"%s\"", row->reason);
+    if (row->kl != 0 && isfinite(row->kl)) weft__strbuf_printf(out, ",\"kl\":%.9g", row->kl);
+    if (*row->by) weft__strbuf_printf(out, ",\"by\":\"%s\",\"why\":\"%s\"", row->by, row->why);
+    for (int32_t i = 0; i < row->n_came_in; i++)
+        weft__strbuf_printf(out, "%s%lld%s", i ? "," : ",\"came_in\":[", (long long)row->came_in[i],
+                            i + 1 == row->n_came_in ? "]" : "");
+    if (base && *base) weft__strbuf_printf(out, ",\"base\":\"%.40s\"", base);
+    weft__strbuf_putc(out, '}');
+}
+
 weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__version_row *row, const char *base,
                                       weft_error *err)
 {
-    char parent[24], report[256 + WEFT__VERSION_WHY], kl[40] = "", over[64] = "", by[64 + WEFT__VERSION_WHY] = "";
+    char parent[24];
+    weft__strbuf report = {0};
     snprintf(parent, sizeof parent, "%lld", (long long)row->parent);
-    if (base && *base) snprintf(over, sizeof over, ",\"base\":\"%.40s\"", base);
-    if (row->kl != 0 && isfinite(row->kl)) snprintf(kl, sizeof kl, ",\"kl\":%.9g", row->kl);
-    if (*row->by) snprintf(by, sizeof by, ",\"by\":\"%s\",\"why\":\"%s\"", row->by, row->why);
-    snprintf(report, sizeof report, "{\"reason\":\"%s\"%s%s%s}", row->reason, kl, by, over);
+    write_report(row, base, &report);
     const weft__learn_version v = {.tenant = row->tenant,
                                    .adapter = row->name,
                                    .version = row->version,
@@ -33,9 +45,11 @@ weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__vers
                                    .parent = parent,
                                    .first_event = row->first_event,
                                    .last_event = row->last_event,
-                                   .report = report,
+                                   .report = report.data,
                                    .time_ms = weft__clock_unix_ms()};
-    return weft__learn_put_version(store, &v, err);
+    const weft_status st = report.failed ? weft__teach_no_memory(err) : weft__learn_put_version(store, &v, err);
+    weft__strbuf_free(&report);
+    return st;
 }
 
 typedef struct store_rows {
@@ -50,12 +64,18 @@ int weft__teach_report_is_others(const weft__json *report, const char *base)
     return base && over && !weft__json_is(over, base);
 }
 
-/* The KL, and was the row made with another model? */
-static int read_report(const char *report, const char *base, double *kl)
+/* KL, by and came_in of the row; and was it made with another model? */
+static int read_report(const char *report, const char *base, weft__version_row *r)
 {
     weft__json *root = NULL;
+    const char *by;
+    size_t n;
     if (report && *report && weft__json_parse(report, strlen(report), &root, NULL)) root = NULL;
-    if (!weft__json_double(weft__json_get(root, "kl"), kl)) *kl = 0;
+    if (!weft__json_double(weft__json_get(root, "kl"), &r->kl)) r->kl = 0;
+    if (weft__json_string(weft__json_get(root, "by"), &by, &n)) snprintf(r->by, sizeof r->by, "%s", by);
+    const weft__json *came_in = weft__json_get(root, "came_in");
+    for (size_t i = 0; i < weft__json_size(came_in) && i < WEFT__VERSION_CAME_IN; i++)
+        r->n_came_in += weft__json_int(weft__json_at(came_in, i), &r->came_in[r->n_came_in]);
     const int is_others = weft__teach_report_is_others(root, base);
     weft__json_free(&root);
     return is_others;
@@ -72,24 +92,19 @@ static int goes_to_others(const store_rows *s, const weft__learn_version *v)
 static int take_row(void *arg, const weft__learn_version *v)
 {
     store_rows *s = arg;
-    weft__version_what what;
-    double kl;
-    if (!weft__version_what_of(v->what, &what)) return 0; /* others' business */
-    /* its number is taken, and nothing else of it holds here */
-    const int is_others = read_report(v->report, s->base, &kl);
-    if (what == WEFT__VERSION_ROLLED_BACK && (is_others || goes_to_others(s, v))) return 0;
-    if (is_others) what = WEFT__VERSION_REJECTED;
+    weft__version_row r = {.version = v->version,
+                           .parent = strtoll(v->parent, NULL, 10),
+                           .first_event = v->first_event,
+                           .last_event = v->last_event};
+    if (!weft__version_what_of(v->what, &r.what)) return 0; /* others' business */
+    const int is_others = read_report(v->report, s->base, &r);
+    if (r.what == WEFT__VERSION_ROLLED_BACK && (is_others || goes_to_others(s, v))) return 0;
+    if (is_others) r.what = WEFT__VERSION_REJECTED, r.first_event = 0; /* its number is taken, and nothing else holds */
+    snprintf(r.tenant, sizeof r.tenant, "%s", v->tenant);
+    snprintf(r.name, sizeof r.name, "%.*s", (int)sizeof r.name - 1, v->adapter);
+    snprintf(r.content, sizeof r.content, "%.*s", (int)sizeof r.content - 1, v->content);
     if (!weft__grow(&s->row, &s->room, s->n + 1, sizeof *s->row)) return 1;
-    weft__version_row *r = &s->row[s->n++];
-    *r = (weft__version_row){.what = what,
-                             .version = v->version,
-                             .parent = strtoll(v->parent, NULL, 10),
-                             .first_event = v->first_event,
-                             .last_event = v->last_event,
-                             .kl = kl};
-    snprintf(r->tenant, sizeof r->tenant, "%s", v->tenant);
-    snprintf(r->name, sizeof r->name, "%.*s", (int)sizeof r->name - 1, v->adapter);
-    snprintf(r->content, sizeof r->content, "%.*s", (int)sizeof r->content - 1, v->content);
+    s->row[s->n++] = r;
     return 0;
 }
 
@@ -116,8 +131,12 @@ weft_status weft__teach_store_read_rows(weft__learn_store *store, const char *te
 typedef struct store_reading {
     weft__teach_store *t;
     weft__teach_of *tenant;
-    int64_t last, version; /* version: that learned them; 0: they are to be learned */
-    int64_t first_event, last_event;
+    int64_t last;
+    /* Of a row of before: those of its events that it learned, or that it is about as refused (version 0), are known;
+     * NULL: what comes is to be learned */
+    const weft__version_row *row;
+    const store_rows *rows; /* with those before it */
+    int64_t version;
     weft__teach_texts answers; /* that stay, the newest first, until they are put */
     weft_status status;
     weft_error err;
@@ -190,14 +209,57 @@ static void put_event(store_reading *r, const weft__learn_event *e, const weft__
     const weft__teach_event event = {
         .correction = *right, .wrong = wrong->answer, .n_wrong = without_end(r->t->p.tok, wrong)};
     const char *tenant = r->tenant->tenant, *name = r->tenant->name;
-    if (!r->version && !weft__teach_loop_has_room(r->t->loop, tenant, name)) { /* and none for its answers again */
+    if (!r->row && !weft__teach_loop_has_room(r->t->loop, tenant, name)) { /* and none for its answers again */
         r->status = weft_fail(&r->err, WEFT_BUSY, "as many corrections wait to be learned as may");
         return;
     }
     keep_answers(r);
     if (r->status) return;
-    r->status = r->version ? weft__teach_loop_know(r->t->loop, tenant, name, r->version, e->event, &event, &r->err)
-                           : weft__teach_loop_put(r->t->loop, tenant, name, e->event, &event, &r->err);
+    r->status = r->row ? weft__teach_loop_know(r->t->loop, tenant, name, r->version, e->event, &event, &r->err)
+                       : weft__teach_loop_put(r->t->loop, tenant, name, e->event, &event, &r->err);
+}
+
+/* Is the row one of a correction that the gate refused? */
+static int is_refusal(const weft__version_row *row)
+{
+    return row->what == WEFT__VERSION_REJECTED && !*row->by && row->first_event && row->first_event == row->last_event;
+}
+
+/* The row before `end` by which `version` was published; NULL: none. */
+static const weft__version_row *published_as(const store_rows *s, const weft__version_row *end, int64_t version)
+{
+    for (const weft__version_row *o = end; version && o-- > s->row;)
+        if (o->what == WEFT__VERSION_PUBLISHED && o->version == version) return o;
+    return NULL;
+}
+
+/* That of the version that was current before this row. */
+static const weft__version_row *current_at(const store_rows *s, const weft__version_row *row)
+{
+    for (const weft__version_row *o = row; o-- > s->row;)
+        if (o->what != WEFT__VERSION_REJECTED) return published_as(s, o + 1, o->version);
+    return NULL;
+}
+
+/* Does what was published by the row know this event, which the gate refused by itself? It came in, or was there. */
+static int knows_refused(const store_rows *s, const weft__version_row *row, int64_t event)
+{
+    while (row) {
+        for (int32_t i = 0; i < row->n_came_in; i++)
+            if (row->came_in[i] == event) return 1;
+        row = *row->by && row->last_event ? current_at(s, row) : published_as(s, row, row->parent);
+    }
+    return 0;
+}
+
+/* Between the first and the last event that a consolidation learned are such as the gate had refused: did this one stay
+ * out? */
+static int was_left(const store_reading *r, int64_t event)
+{
+    if (!r->version || !*r->row->by) return 0;
+    for (const weft__version_row *o = r->rows->row; o < r->row; o++)
+        if (is_refusal(o) && o->first_event == event) return !knows_refused(r->rows, r->row, event);
+    return 0;
 }
 
 static int take_event(void *arg, const weft__learn_event *e)
@@ -205,10 +267,11 @@ static int take_event(void *arg, const weft__learn_event *e)
     store_reading *r = arg;
     weft__teach_store *t = r->t;
     weft__teach_texts right = {0};
-    if (r->version && (e->event < r->first_event || e->event > r->last_event)) return e->event > r->last_event;
+    if (r->row && e->event > r->row->last_event) return 1;
+    if (r->row && (e->event < r->row->first_event || was_left(r, e->event))) return 0;
     if (is_others(t, e)) {
         pthread_mutex_lock(&t->lock);
-        t->n_others += !r->version;
+        t->n_others += !r->row;
         pthread_mutex_unlock(&t->lock);
     } else if (right_text(t, e, &right, &r->err)) put_event(r, e, &right.text[0]);
     weft__teach_texts_free(&right);
@@ -227,15 +290,20 @@ static int take_answer(void *arg, const weft__learn_record *a)
 
 /* ---- what was before ---- */
 
-/* A version that was published: requests may name it, and what it learned is known. */
-static weft_status restore(weft__teach_store *t, weft__teach_of *one, const weft__version_row *row, weft_error *err)
+/* What a row says of events is known; a version that was published may be named by requests. */
+static weft_status restore(weft__teach_store *t, weft__teach_of *one, const store_rows *rows,
+                           const weft__version_row *row, weft_error *err)
 {
     char full[WEFT__VERSION_FULL_NAME], path[4096];
-    store_reading r = {
-        .t = t, .tenant = one, .version = row->version, .first_event = row->first_event, .last_event = row->last_event};
-    weft__version_write_name(row->name, row->version, full);
-    weft_status st = weft__teach_store_place(t, row->tenant, full, path, err);
-    if (!st && !t->own.tells_new_alone) st = t->p.hooks.publish(t->p.hooks.arg, row->tenant, full, path, err);
+    const int is_published = row->what == WEFT__VERSION_PUBLISHED;
+    store_reading r = {.t = t, .tenant = one, .rows = rows, .row = row, .version = is_published ? row->version : 0};
+    weft_status st = WEFT_OK;
+    if (!is_published && !is_refusal(row)) return WEFT_OK;
+    if (is_published) {
+        weft__version_write_name(row->name, row->version, full);
+        st = weft__teach_store_place(t, row->tenant, full, path, err);
+        if (!st && !t->own.tells_new_alone) st = t->p.hooks.publish(t->p.hooks.arg, row->tenant, full, path, err);
+    }
     if (!st) st = weft__learn_events(t->store, row->tenant, row->first_event - 1, NULL, take_event, &r, err);
     return !st && r.status ? weft_fail(err, r.status, "%s", r.err.message) : st;
 }
@@ -246,7 +314,7 @@ static weft_status restore_tenant(weft__teach_store *t, weft__teach_of *one, wef
     weft_status st = rows_of(t->store, one->tenant, one->name, &rows, weft__teach_loop_versions(t->loop), err);
     for (size_t i = 0; !st && i < rows.n; i++) {
         const weft__version_row *row = &rows.row[i];
-        if (row->what == WEFT__VERSION_PUBLISHED) st = restore(t, one, row, err);
+        st = restore(t, one, &rows, row, err);
         if (!st) weft__teach_store_take_row(t, row);
         if (row->last_event > one->after) one->after = row->last_event;
     }

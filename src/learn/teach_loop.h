@@ -61,12 +61,14 @@ weft_status weft__teach_loop_put(weft__teach_loop *loop, const char *tenant, con
 /* An answer of the tenant's that is to stay as it is, in its turn too: the newest count. */
 weft_status weft__teach_loop_keep(weft__teach_loop *loop, const char *tenant, const char *name,
                                   const weft__teach_text *answer, weft_error *err);
-/* A correction that a published version learned before the loop was made: it is replayed, and not learned. Before the
- * first that is put for the tenant. Fails likewise. */
+/* A correction that a published version learned before the loop was made: it is replayed, and not learned; version 0:
+ * that the gate refused, which a consolidation tries again. Before the first that is put for the tenant. Fails
+ * likewise. */
 weft_status weft__teach_loop_know(weft__teach_loop *loop, const char *tenant, const char *name, int64_t version,
                                   int64_t event, const weft__teach_event *e, weft_error *err);
-/* In its turn: all corrections that the current version knows are learned anew from the base, and it is compressed; the
- * best of them by the gate stays (contest.h), and the row says why. */
+/* In its turn: all corrections that the current version knows are learned anew from the base, also with those that the
+ * gate refused by themselves, and it is compressed; the best of them by the gate stays (contest.h), and the row says
+ * why, and which came in. */
 weft_status weft__teach_loop_consolidate(weft__teach_loop *loop, const char *tenant, const char *name, weft_error *err);
 
 /* Takes all that is known of a tenant, its versions included: what waits is dropped, and what is being learned for it

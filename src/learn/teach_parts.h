@@ -10,14 +10,14 @@
 
 enum weft__teach_what {
     WEFT__TEACH_CORRECTION, /* to be learned */
-    WEFT__TEACH_KNOWN,      /* a version has learned it */
+    WEFT__TEACH_KNOWN,      /* a version has learned it, or the gate refused it */
     WEFT__TEACH_KEEP,       /* an answer that stays */
     WEFT__TEACH_CONSOLIDATE
 };
 
 /* A correction of one's own. */
 typedef struct weft__teach_own {
-    int64_t number, version; /* version: that learned it; 0: none did */
+    int64_t number, version; /* version: that learned it; 0: none did, and the gate refused it */
     weft__teach_texts texts; /* the correction, and where it is known the wrong answer as a text without a prompt */
     weft__teach_texts paraphrases;
     int32_t n_taught;
@@ -41,7 +41,7 @@ typedef struct weft__teach_tenant {
     char tenant[WEFT__VERSION_TENANT], name[WEFT__VERSION_NAME];
     weft__teach_queue queue; /* with the loop's lock, as turn */
     uint64_t turn;           /* when something was learned for it last; 0: never */
-    weft__teach_own *event;  /* [n] those that were learned */
+    weft__teach_own *event;  /* [n] those that were learned, and the newest of those that were refused */
     size_t n, room;
     weft__teach_texts kept; /* the newest last */
 } weft__teach_tenant;

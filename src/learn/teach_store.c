@@ -139,9 +139,11 @@ static int busy(void *arg)
 static weft_status note(void *arg, const weft__version_row *row, weft_error *err)
 {
     weft__teach_store *t = arg;
+    pthread_mutex_lock(&t->order);
     weft_status st = weft__teach_store_put_row(t->store, row, t->own.base, err);
+    if (!st) weft__teach_store_take_row(t, row);
+    pthread_mutex_unlock(&t->order);
     if (st) return st;
-    weft__teach_store_take_row(t, row);
     pthread_mutex_lock(&t->lock);
     t->n_rolled_back += row->what == WEFT__VERSION_ROLLED_BACK;
     pthread_mutex_unlock(&t->lock);
@@ -185,6 +187,7 @@ weft_status weft__teach_store_new(weft__learn_store *store, const weft__teach_st
     t->has_only = params->only != NULL;
     if (params->only) snprintf(t->only, sizeof t->only, "%s", params->only);
     t->n_woken = t->reads_all = !params->looks_only; /* what is there already is read */
+    pthread_mutex_init(&t->order, NULL);
     pthread_mutex_init(&t->lock, NULL);
     weft__clock_cond_init(&t->changed);
     weft_status st = make_loop(t, err);
@@ -217,6 +220,7 @@ void weft__teach_store_free(weft__teach_store **pt)
     weft__teach_texts_free(&t->publics);
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->lock);
+    pthread_mutex_destroy(&t->order);
     weft__free(t);
     *pt = NULL;
 }
@@ -271,6 +275,16 @@ size_t weft__teach_store_published(weft__teach_store *t, const char *tenant, int
     return n;
 }
 
+void weft__teach_store_hold(weft__teach_store *t)
+{
+    pthread_mutex_lock(&t->order);
+}
+
+void weft__teach_store_go_on(weft__teach_store *t)
+{
+    pthread_mutex_unlock(&t->order);
+}
+
 void weft__teach_store_content(weft__teach_store *t, const char *tenant, const char *full_name, char *out)
 {
     pthread_mutex_lock(&t->lock);
@@ -305,22 +319,21 @@ static int begin_forgetting(weft__teach_store *t, const char *tenant)
     return ok;
 }
 
-weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, char *name, weft__learn_totals *had,
-                                     weft_error *err)
+weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, weft__learn_totals *had, weft_error *err)
 {
-    if (name) *name = 0;
     if (!begin_forgetting(t, tenant)) return weft__teach_no_memory(err);
     weft__teach_loop_forget(t->loop, tenant);
+    pthread_mutex_lock(&t->order);
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->n_tenants; i++) {
         if (strcmp(t->tenant[i]->tenant, tenant)) continue;
-        if (name) memcpy(name, t->tenant[i]->name, NAME);
         of_free(t->tenant[i]);
         t->tenant[i] = t->tenant[--t->n_tenants];
         break;
     }
     pthread_mutex_unlock(&t->lock);
     weft_status st = weft__learn_forget(t->store, tenant, had, err);
+    pthread_mutex_unlock(&t->order);
     pthread_mutex_lock(&t->lock);
     weft__teach_names_drop(&t->going, tenant);
     pthread_cond_broadcast(&t->changed);

@@ -35,6 +35,10 @@ void weft__teach_store_params_default(weft__teach_store_params *p);
  * outlives the store. WEFT_UNSUPPORTED (a compiled plan, experts, no tokenizer), WEFT_NO_MEMORY. */
 weft_status weft__teach_store_of_model(const weft_model *model, weft__teach_store_params *params, weft_error *err);
 
+/* What learning takes at most beside the model, of corrections and answers of WEFT__TEACH_ROWS tokens: a trainer of the
+ * larger recipe, and where its parameters began and came to. WEFT_NO_MEMORY where there is not so much. */
+weft_status weft__teach_store_bytes(const weft__teach_store_params *params, uint64_t *out, weft_error *err);
+
 /* params->loop: hooks.publish, hooks.busy and hooks.arg are the caller's, the others are set here; without a probe the
  * public texts are the library's own (public_text.h). Versions that were
  * published before are published again, those first that are older; who is told (hooks.publish) must not call back.
@@ -60,14 +64,19 @@ weft_status weft__teach_store_path(weft__teach_store *t, const char *tenant, con
                                    weft_error *err);
 /* How many versions of a tenant's were published; out [most] has the numbers of the newest, these first. */
 size_t weft__teach_store_published(weft__teach_store *t, const char *tenant, int64_t *out, size_t most);
+/* Between these two no row is added and no tenant is forgotten, so that what is read of the store, rows, and what
+ * requests are given (weft__teach_store_current) are of one moment: a version that a row publishes is given by then.
+ * The thread that learns, and who goes back or forgets, waits meanwhile; one caller at a time, that does none of these.
+ */
+void weft__teach_store_hold(weft__teach_store *t);
+void weft__teach_store_go_on(weft__teach_store *t);
 /* Its content id, into out [WEFT__VERSION_CONTENT]; "": likewise. */
 void weft__teach_store_content(weft__teach_store *t, const char *tenant, const char *full_name, char *out);
 /* How many corrections of a tenant's wait to be learned, with the one in work. */
 int32_t weft__teach_store_waiting(weft__teach_store *t, const char *tenant);
 /* weft__learn_forget, and with it all that the loop knows of the tenant: what is being learned for it is given up
- * first. A later correction begins anew. Where the store could not forget it, its versions are restored. name (may be
- * NULL) [WEFT__VERSION_NAME]: of the lineage that is no more; "": there was none. */
-weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, char *name, weft__learn_totals *had,
+ * first. A later correction begins anew. Where the store could not forget it, its versions are restored. */
+weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, weft__learn_totals *had,
                                      weft_error *err);
 weft_status weft__teach_store_consolidate(weft__teach_store *t, const char *tenant, weft_error *err);
 /* Waits until all that was told to the store before is learned, or refused. */

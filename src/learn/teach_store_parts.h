@@ -40,7 +40,8 @@ struct weft__teach_store {
     weft__teach_loop *loop;
     pthread_t thread;
     int has_thread;
-    pthread_mutex_t lock;
+    pthread_mutex_t order;  /* of rows: from the moment that the store has one until requests are given what it says */
+    pthread_mutex_t lock;   /* taken within order */
     pthread_cond_t changed; /* with lock */
     int ends, reads_all;
     int64_t n_others, n_rolled_back;

@@ -19,7 +19,8 @@ enum {
     WEFT__VERSION_CONTENT = 33,    /* of a content id */
     WEFT__VERSION_FULL_NAME = 128, /* of NAME@7 */
     WEFT__VERSION_BY = 16,         /* of how it was made */
-    WEFT__VERSION_WHY = 256        /* of what was weighed against what */
+    WEFT__VERSION_WHY = 256,       /* of what was weighed against what */
+    WEFT__VERSION_CAME_IN = 32     /* events that were refused by themselves, at most */
 };
 
 typedef enum weft__version_what {
@@ -40,9 +41,12 @@ typedef struct weft__version_row {
     char content[WEFT__VERSION_CONTENT]; /* of what was published */
     char reason[24];                     /* of the gate, of one that was rejected */
     int64_t first_event, last_event;     /* that it learned from; 0: none */
-    /* of a consolidation: "retrained", "distilled" or "compressed", and how the candidates fared, the best first; else
-     * "". Plain words: no quotes, no backslashes */
+    /* of a consolidation: "retrained", "distilled", "retried" or "compressed", and how the candidates fared, the best
+     * first; else "". Plain words: no quotes, no backslashes */
     char by[WEFT__VERSION_BY], why[WEFT__VERSION_WHY];
+    /* of what it learned: events that the gate had refused by themselves */
+    int64_t came_in[WEFT__VERSION_CAME_IN];
+    int32_t n_came_in;
     double kl; /* of the gate, to the base, nats a token; 0 or not finite: not measured */
 } weft__version_row;
 

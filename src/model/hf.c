@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "format/names.h"
 #include "mem/mem.h"
 #include "model/hf_parts.h"
 
@@ -198,13 +199,28 @@ void weft__hf_source(const weft__hf *hf, weft__source *out)
 
 /* ---- opening and closing ---- */
 
+/* With the name of its base, as far as it says that. */
+static weft_status refuse_adapter(const weft__hf *hf, weft_error *err)
+{
+    char shown[WEFT__NAME_SHOW] = "";
+    weft__json *config = NULL;
+    const char *base;
+    size_t n = 0;
+    if (weft__hf_json(hf, "adapter_config.json", &config, NULL)) config = NULL;
+    if (weft__json_string(weft__json_get(config, "base_model_name_or_path"), &base, &n) && n)
+        weft__name_show(shown, base, n);
+    weft__json_free(&config);
+    return weft_fail(err, WEFT_UNSUPPORTED, "it is an adapter (PEFT)%s%s%s" WEFT__SOURCE_ADAPTER, n ? " of '" : "",
+                     shown, n ? "'" : "");
+}
+
 static weft_status open_all(weft__hf *hf, weft_error *err)
 {
     weft_status status = weft__hf_json(hf, "config.json", &hf->config, err);
     weft_buffer *peft;
     if (status == WEFT_NOT_FOUND && !weft__hf_map(hf, "adapter_config.json", &peft, NULL)) {
         weft_buffer_release(&peft);
-        return weft_fail(err, WEFT_UNSUPPORTED, "it is an adapter (PEFT)" WEFT__SOURCE_ADAPTER);
+        return refuse_adapter(hf, err);
     }
     if (status == WEFT_NOT_FOUND)
         return weft_fail(err, status, "there is no config.json: it is no Hugging Face folder");

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/alloc.h"
+#include "format/names.h"
 #include "model/vocab_weft.h"
 
 #define KEY(name) "tokenizer.ggml." name
@@ -251,11 +252,24 @@ static weft_status read_spec(const weft__gguf *g, weft__tok_spec *spec, arrays *
     return status;
 }
 
+/* Who gives an adapter means the model that it changes, of which its file may say the name. */
+static weft_status no_tokenizer(const weft__gguf *g, weft_error *err)
+{
+    char shown[WEFT__NAME_SHOW];
+    weft__tok_slice type = {"", 0}, base = {"", 0};
+    if (read_string(g, "general.type", &type, NULL) || type.len != 7 || memcmp(type.data, "adapter", 7))
+        return weft_fail(err, WEFT_NOT_FOUND, "the file has no tokenizer (" KEY("model") " is missing)");
+    if (read_string(g, "general.base_model.0.name", &base, NULL)) base.len = 0;
+    const char *name = weft__name_show(shown, base.data, base.len);
+    return weft_fail(err, WEFT_NOT_FOUND,
+                     "it is an adapter, which has no tokenizer of its own: give the model that it was made for%s%s%s",
+                     base.len ? ", '" : "", base.len ? name : "", base.len ? "'" : "");
+}
+
 weft_status weft__vocab_tokenizer(const weft__gguf *g, weft__tok **out, weft_error *err)
 {
     *out = NULL;
-    if (!has(g, KEY("model")))
-        return weft_fail(err, WEFT_NOT_FOUND, "the file has no tokenizer (" KEY("model") " is missing)");
+    if (!has(g, KEY("model"))) return no_tokenizer(g, err);
     weft__tok_spec spec;
     arrays a = {0};
     weft__tok_spec_init(&spec);

@@ -209,17 +209,13 @@ static int take_version(weft__server_model *m, const char *tenant, const char *n
 {
     const weft_request_adapter one = {name, NAN, 0};
     weft_error err = {0};
-    if (!weft__server_learned_is_there(m, name)) {
-        if (!out) return 1;
-        if (ready) { /* that may wait for the disk */
-            *ready = 0;
-            return 1;
-        }
-        weft_status st = weft__server_learned_fetch(m, tenant, name, &err);
-        if (st) weft__api_error_of(error, st == WEFT_NOT_FOUND ? st : WEFT_IO, err.message);
-        if (st) return 0;
-    }
-    return adapters_take(m, tenant, &one, 1, ready, out, shown, error);
+    if (!out) return adapters_take(m, tenant, &one, 1, ready, out, shown, error);
+    const weft_status st = weft__server_learned_want(m, tenant, name, ready, &err);
+    if (st) weft__api_error_of(error, st == WEFT_NOT_FOUND ? st : WEFT_IO, err.message);
+    if (st || (ready && !*ready)) return !st;
+    const int ok = adapters_take(m, tenant, &one, 1, ready, out, shown, error);
+    weft__server_learned_leave(m, name);
+    return ok;
 }
 
 static int scales_are_set(weft__server_model *m)

@@ -30,6 +30,8 @@ void weft__server_learn_answer(weft__server_choice *c);
 
 /* ---- learn_whose.c: whom a request about what is kept means, and whether it means what it says ---- */
 
+/* What a tenant without a name is called, here as by weft learn. */
+#define WEFT__SERVER_LEARN_NO_KEY "(no key)"
 /* Its caller, without keys whom `user` names, or for an admin `tenant`: by the body (root, an object; NULL: there is
  * none) or by the query, which may not differ. Whom it means is never guessed: what is no string, a member beside these
  * and `more` (NULL: none) and any other argument are 400 by name. 0 with the error filled. */

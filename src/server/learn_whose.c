@@ -98,6 +98,7 @@ int weft__server_learn_whose(const weft_server *s, const weft__http_request *r, 
     if (!named) return weft__server_learn_tenant(s, who, user, tenant, error);
     if (!who->is_admin)
         return weft__api_error_set(error, 403, "tenant", "only an admin means others; leave 'tenant' out");
+    if (!strcmp(named, WEFT__SERVER_LEARN_NO_KEY)) named = "";
     if (strlen(named) >= 64) return weft__api_error_set(error, 404, "tenant", "nothing is kept of that tenant");
     snprintf(tenant, 64, "%s", named);
     return 1;

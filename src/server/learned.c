@@ -4,7 +4,6 @@
 #include "server/learned.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,32 +15,39 @@
 
 /* ---- life ---- */
 
-/* The version is ready before its name stands for it: the first request waits for nothing. Room for it is nobody's
- * claim, so that it may be read at its first use, too. */
-static weft_status make_ready(void *arg, const char *tenant, const char *full_name, const char *path, weft_error *err)
-{
-    weft_server *s = arg;
-    weft_engine *engine = s->models.first->engine;
-    const weft_request_adapter one = {full_name, NAN, 0};
-    weft_engine_lease *lease = NULL;
-    (void)tenant;
-    weft_status st =
-        weft_engine_adapter_add(engine, full_name, path, 1, WEFT_ADAPTER_REPLACE | WEFT_ADAPTER_DISCREET, err);
-    if (!st && !weft_engine_lease_new(engine, &one, 1, &lease, NULL)) weft_engine_lease_free(engine, &lease);
-    return st;
-}
-
 static int busy(void *arg)
 {
     return atomic_load(&((weft_server *)arg)->n_running) > 0;
 }
 
-/* For people: what became of each. */
 static void learned_told(void *arg, const weft__version_row *row)
 {
-    (void)arg;
+    weft__server_learned_follow(arg, row);
+    /* for people: what became of it */
     if (row->what == WEFT__VERSION_REJECTED && strcmp(row->reason, weft__gate_reason_name(WEFT__GATE_NOT_BETTER)))
         weft__log(WEFT__LOG_WARN, "%s@%" PRId64 " was refused by the gate: %s", row->name, row->version, row->reason);
+}
+
+/* Learning, and adapters of which it makes more, are of the server's limit, as long as it runs. */
+static weft_status take_memory(weft_server *s, weft__server_model *m, const weft__teach_store_params *t,
+                               weft_error *err)
+{
+    uint64_t bytes = 0;
+    if (!s->models.memory) return WEFT_OK;
+    weft_status st = weft__teach_store_bytes(t, &bytes, err);
+    if (st) return weft_fail_within(err, st, "learn_share: %s", m->name);
+    pthread_mutex_lock(&s->models.lock);
+    const uint64_t adapters = m->adapters_least ? 0 : m->settings.engine.adapter_bytes;
+    m->adapters_least += adapters;
+    m->reserved += adapters + bytes;
+    const uint64_t all = m->reserved + m->kv_least;
+    pthread_mutex_unlock(&s->models.lock);
+    if (all <= s->models.memory) return WEFT_OK;
+    return weft_fail(err, WEFT_NO_MEMORY,
+                     "%s takes %.1f MB, of which learning takes %.1f and its adapters %.1f: more than the %.1f MB of "
+                     "--memory; give more, or leave --learn-share out: 'weft learn teach' learns later what is kept",
+                     m->name, (double)all / 1e6, (double)bytes / 1e6, (double)m->adapters_least / 1e6,
+                     (double)s->models.memory / 1e6);
 }
 
 weft_status weft__server_learned_begin(weft_server *s, const weft_server_params *p, weft_error *err)
@@ -64,16 +70,20 @@ weft_status weft__server_learned_begin(weft_server *s, const weft_server_params 
     weft_status st = weft__teach_store_of_model(m->model, &t, err);
     if (st) return weft_fail_within(err, st, "learn_share: %s", m->name);
     t.loop.share = (float)p->learn_share;
-    t.loop.hooks = (weft__teach_hooks){.arg = s, .publish = make_ready, .busy = busy};
+    t.loop.hooks = (weft__teach_hooks){.arg = s, .publish = weft__server_learned_make_ready, .busy = busy};
     t.base = m->fingerprint;
     t.tells_new_alone = 1;
     t.told = learned_told;
-    return weft__teach_store_new(s->learn, &t, &s->teacher, err);
+    t.told_arg = s;
+    st = take_memory(s, m, &t, err);
+    if (!st) st = weft__server_given_begin(s, err);
+    return st ? st : weft__teach_store_new(s->learn, &t, &s->teacher, err);
 }
 
 void weft__server_learned_end(weft_server *s)
 {
     weft__teach_store_free(&s->teacher);
+    weft__server_given_end(s);
 }
 
 /* ---- names ---- */
@@ -195,50 +205,11 @@ int weft__server_learned_meant(const weft__server_model *m, const weft__api_para
     return weft__teach_store_current(t, tenant, out);
 }
 
-/* ---- the engine's ---- */
-
-int weft__server_learned_is_there(const weft__server_model *m, const char *name)
-{
-    weft_engine_adapter a = {.size = sizeof a};
-    return !weft_engine_adapter_find(m->engine, name, &a, NULL);
-}
-
-weft_status weft__server_learned_fetch(weft__server_model *m, const char *tenant, const char *name, weft_error *err)
-{
-    char path[4096];
-    weft__teach_store *t = teacher_of(m);
-    if (!t) return weft_fail(err, WEFT_NOT_FOUND, "there is no version '%s'", name);
-    weft_status st = weft__teach_store_path(t, tenant, name, path, err);
-    if (!st) st = weft_engine_adapter_add(m->engine, name, path, 1, WEFT_ADAPTER_LAZY | WEFT_ADAPTER_DISCREET, err);
-    if (st && st != WEFT_EXISTS) return st; /* exists: another request was first */
-    if (weft__teach_store_may(t, tenant, name) > 0) return WEFT_OK;
-    weft_engine_adapter_remove(m->engine, name, NULL); /* it was forgotten meanwhile */
-    return weft_fail(err, WEFT_NOT_FOUND, "there is no version '%s'", name);
-}
-
-/* Requests that run keep theirs. */
-static void unload(weft_server *s, const char *lineage)
-{
-    enum { PAGE = 8 };
-    weft_engine *engine = s->models.first->engine;
-    weft_engine_adapter page[PAGE];
-    const size_t n_name = strlen(lineage);
-    int32_t n, first = 0;
-    do {
-        n = weft_engine_adapters(engine, first, page, PAGE);
-        for (int32_t i = 0; i < n && i < PAGE; i++)
-            if (!strncmp(page[i].name, lineage, n_name) && page[i].name[n_name] == '@')
-                weft_engine_adapter_remove(engine, page[i].name, NULL);
-        if (n > PAGE) first = page[PAGE - 1].index + 1;
-    } while (n > PAGE);
-}
-
 weft_status weft__server_learned_forget(weft_server *s, const char *tenant, weft__learn_totals *had, weft_error *err)
 {
-    char lineage[WEFT__VERSION_NAME];
     if (!s->teacher) return weft__learn_forget(s->learn, tenant, had, err);
-    weft_status st = weft__teach_store_forget(s->teacher, tenant, lineage, had, err);
-    if (*lineage) unload(s, lineage);
+    weft_status st = weft__teach_store_forget(s->teacher, tenant, had, err);
+    weft__server_learned_unload(s, tenant);
     return st;
 }
 

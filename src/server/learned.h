@@ -3,10 +3,12 @@
  * one tenant: over the model that weft_server_new was given, where learn_share says so. Elsewhere there are none.
  *
  * The engine knows a version by the name that its tenant has for it, "learned-3@7", from its publishing on, or after a
- * start from its first use on. Nobody else may have an adapter with an '@' in its name. Any thread. */
+ * start from its first use on; an earlier one until nobody uses it, and again when it is asked for. Nobody else may
+ * have an adapter with an '@' in its name. Any thread. */
 #ifndef WEFT_SERVER_LEARNED_H
 #define WEFT_SERVER_LEARNED_H
 
+#include "learn/version.h"
 #include "server/server.h"
 
 /* The store and the models are there. WEFT_ARGUMENT: learn_share is none, there is no folder to learn from or no model
@@ -40,10 +42,6 @@ int weft__server_learned_may_name(const weft__server_model *m, const weft__serve
  * out, the newest first; else "". */
 void weft__server_learned_name_versions(const weft__server_model *m, const char *tenant, const char *model, char *out,
                                         size_t room);
-/* Does the engine know it? Else it does after the other, which may wait for the disk; WEFT_NOT_FOUND: it was
- * forgotten. */
-int weft__server_learned_is_there(const weft__server_model *m, const char *name);
-weft_status weft__server_learned_fetch(weft__server_model *m, const char *tenant, const char *name, weft_error *err);
 /* All that is kept and was learned of the tenant goes; where nothing is learned: weft__learn_forget. */
 weft_status weft__server_learned_forget(weft_server *s, const char *tenant, weft__learn_totals *had, weft_error *err);
 
@@ -52,6 +50,23 @@ weft_status weft__server_learned_forget(weft_server *s, const char *tenant, weft
 void weft__server_learned_put_model(const weft__server_model *m, const char *tenant, const char *name,
                                     weft__strbuf *out);
 void weft__server_learned_put_metrics(const weft_server *s, weft__strbuf *out);
+
+/* ---- learned_given.c: which versions the engine has ---- */
+weft_status weft__server_given_begin(weft_server *s, weft_error *err);
+void weft__server_given_end(weft_server *s);
+/* Before it is published: it is ready, so that the first request waits for nothing (weft__teach_hooks.publish). */
+weft_status weft__server_learned_make_ready(void *server, const char *tenant, const char *name, const char *path,
+                                            weft_error *err);
+/* After a row: it is what is current now; earlier ones that nobody uses leave the engine. */
+void weft__server_learned_follow(weft_server *s, const weft__version_row *row);
+/* Until weft__server_learned_leave the engine has the version, which may wait for the disk, and other earlier ones of
+ * the tenant's leave for it. ready (may be NULL): nothing is waited for, and where *ready is 0 nothing is wanted.
+ * WEFT_NOT_FOUND: it was forgotten; then, too. */
+weft_status weft__server_learned_want(weft__server_model *m, const char *tenant, const char *name, int *ready,
+                                      weft_error *err);
+void weft__server_learned_leave(weft__server_model *m, const char *name);
+/* All of the tenant's; requests that run keep theirs. */
+void weft__server_learned_unload(weft_server *s, const char *tenant);
 
 /* ---- learned_api.c: /v1/learn, /v1/learn/rollback, /v1/learn/consolidate ---- */
 void weft__server_learned_show(weft_server *s, weft__http_request *r, const weft__server_caller *who);

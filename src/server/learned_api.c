@@ -9,7 +9,7 @@
 #include "server/learn.h"
 #include "server/learned.h"
 
-enum { VERSIONS_SHOWN = 100 };
+enum { VERSIONS_SHOWN = 100, TENANTS_TOLD = 5 /* by a message */ };
 
 static int is_teaching(const weft_server *s, weft__api_error *error)
 {
@@ -36,8 +36,8 @@ static void put_member(weft__strbuf *out, const weft__json *root, const char *na
     weft__json_write_string(out, text, n);
 }
 
-/* Of {"reason":"kl","kl":0.03}; without the second it was not measured; with "by" and "why" of a consolidation, and
- * with the "base" that it was made over. */
+/* Of {"reason":"kl","kl":0.03}; without the second it was not measured; with "by" and "why" of a consolidation, the
+ * events that came in by it, and with the "base" that it was made over. */
 static void put_report(weft__strbuf *out, const char *report, const char *base)
 {
     weft__json *root = NULL;
@@ -50,6 +50,12 @@ static void put_report(weft__strbuf *out, const char *report, const char *base)
     }
     put_member(out, root, "by", 0);
     put_member(out, root, "why", 0);
+    const weft__json *came_in = weft__json_get(root, "came_in");
+    for (size_t i = 0, n = weft__json_size(came_in); i < n; i++) {
+        int64_t event = 0;
+        weft__json_int(weft__json_at(came_in, i), &event);
+        weft__strbuf_printf(out, "%s%" PRId64 "%s", i ? "," : ",\"came_in\":[", event, i + 1 == n ? "]" : "");
+    }
     if (weft__teach_report_is_others(root, base)) weft__strbuf_puts(out, ",\"other_model\":true");
     weft__json_free(&root);
 }
@@ -105,6 +111,7 @@ static int put_learning(weft_server *s, const char *tenant, weft__strbuf *out, w
     char name[WEFT__VERSION_NAME];
     weft__learn_totals n = {0};
     weft_error err = {0};
+    weft__teach_store_hold(s->teacher); /* what is told is what a request would get */
     weft__teach_store_name(s->teacher, tenant, name);
     weft__strbuf_printf(out,
                         "{\"object\":\"learning\",\"on\":true,\"name\":\"%s\",\"current\":%" PRId64
@@ -112,11 +119,47 @@ static int put_learning(weft_server *s, const char *tenant, weft__strbuf *out, w
                         name, current_of(s, tenant), weft__teach_store_waiting(s->teacher, tenant));
     weft_status st = put_history(s, tenant, out, &err);
     if (!st && (st = weft__learn_count(s->learn, tenant, &n, &err)) == WEFT_NOT_FOUND) st = WEFT_OK;
+    weft__teach_store_go_on(s->teacher);
     weft__strbuf_printf(out,
                         "],\"counts\":{\"answers\":%" PRId64 ",\"events\":%" PRId64 ",\"memories\":%" PRId64
                         ",\"versions\":%" PRId64 "}}",
                         n.n_answers, n.n_events, n.n_memories, n.n_versions);
     return weft__server_learn_fault(st, &err, NULL, error);
+}
+
+/* ---- another tenant, by its name ---- */
+
+typedef struct tenants_told {
+    const char *wanted;
+    int is_there;
+    weft__strbuf names; /* of the first */
+    size_t n;
+} tenants_told;
+
+static int tell_tenant(void *arg, const char *tenant)
+{
+    tenants_told *t = arg;
+    t->is_there |= !strcmp(tenant, t->wanted);
+    if (t->n++ < TENANTS_TOLD)
+        weft__strbuf_printf(&t->names, "%s'%s'", t->names.len ? ", " : "",
+                            *tenant ? tenant : WEFT__SERVER_LEARN_NO_KEY);
+    return t->is_there;
+}
+
+/* Whom an admin names is one of those of whom something is kept; else it is a slip, and told with these. */
+static int is_kept(weft_server *s, const weft__http_request *r, const char *tenant, weft__api_error *error)
+{
+    tenants_told all = {.wanted = tenant};
+    weft_error err = {0};
+    if (!weft__http_query(r, "tenant")) return 1;
+    const int ok = weft__server_learn_fault(weft__learn_tenants(s->learn, tell_tenant, &all, &err), &err, NULL, error);
+    if (ok && !all.is_there)
+        weft__api_error_set(error, 404, "tenant", "nothing is kept of '%.63s'; there %s %s%s",
+                            *tenant ? tenant : WEFT__SERVER_LEARN_NO_KEY, all.n > 1 ? "are" : "is",
+                            all.names.len && !all.names.failed ? all.names.data : "nobody",
+                            all.n > TENANTS_TOLD ? ", and others" : "");
+    weft__strbuf_free(&all.names);
+    return ok && all.is_there;
 }
 
 void weft__server_learned_show(weft_server *s, weft__http_request *r, const weft__server_caller *who)
@@ -126,7 +169,7 @@ void weft__server_learned_show(weft_server *s, weft__http_request *r, const weft
     char tenant[64];
     if (is_teaching(s, &error) && weft__server_learn_whose(s, r, who, NULL, NULL, tenant, &error) &&
         weft__server_disk_enter(s, r, NULL, &error)) {
-        put_learning(s, tenant, &out, &error);
+        if (is_kept(s, r, tenant, &error)) put_learning(s, tenant, &out, &error);
         weft__server_disk_leave(s, r);
     }
     weft__server_reply_end(r, &out, &error);

@@ -380,6 +380,7 @@ struct weft_server {
     weft__server_traces *traces;       /* NULL: none are sent */
     weft__learn_store *learn;          /* NULL: nothing is kept to learn from */
     struct weft__teach_store *teacher; /* NULL: nothing is learned (learned.h) */
+    struct weft__server_given *given;  /* likewise: what of it the engine has */
     atomic_int n_running;              /* answers that engines have taken and not ended, of all models */
     weft__server_metrics_file metrics_file;
     weft__server_resident resident;

@@ -86,7 +86,7 @@ class Scripts(unittest.TestCase):
         return subprocess.run([sys.executable, os.path.join("bench", name), *args], capture_output=True, text=True, timeout=600,
                               env={**os.environ, "WEFT_HOST_ROOT": "/nowhere", **environment})  # this machine is unknown, and so never too busy
 
-    def here(self, name, *args):
+    def here(self, name, *args, **environment):
         """What script() does, in this process, which takes a fiftieth of the time: its fakes are not started but executed."""
         loader = importlib.machinery.SourceFileLoader("bench_" + name, os.path.join("bench", name))
         module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
@@ -98,7 +98,8 @@ class Scripts(unittest.TestCase):
                 exec(compile(file.read(), path, "exec"), {"__file__": path})
             return out.getvalue()
         err = io.StringIO()
-        with unittest.mock.patch.dict(os.environ, WEFT_HOST_ROOT="/nowhere"), unittest.mock.patch.object(sys, "argv", [name, *args]), \
+        with unittest.mock.patch.dict(os.environ, {"WEFT_HOST_ROOT": "/nowhere", **environment}), \
+                unittest.mock.patch.object(sys, "argv", [name, *args]), \
                 contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err):
             loader.exec_module(module)
             module.run, module.default_threads = execute, lambda weft: 3
@@ -285,7 +286,7 @@ class Scripts(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             self.fake(folder, "llama-bench", FAKE, threads=3)
             weft = self.fake(folder, "weft", fake, stolen=stolen, **numbers)
-            p = self.script(script, weft, "--types", "q4_0", "--check", *args, PATH=folder + ":" + os.environ["PATH"])
+            p = self.here(script, weft, "--types", "q4_0", "--check", *args, PATH=folder + ":" + os.environ["PATH"])
             return p.returncode, p.stderr, max(os.path.getsize(weft + end) for end in (".runs", ".count") if os.path.exists(weft + end))
 
     def test_record_judges_no_round_of_which_much_was_taken(self):

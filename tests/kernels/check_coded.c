@@ -149,7 +149,7 @@ void check_kv_rotate(check *c)
         for (int p = 0; p < P_COUNT; p++) {
             float x[MOST], want[MOST];
             guarded got = guarded_new((size_t)n * 4, 4);
-            check_values(c, (pattern)p, x, n);
+            check_many_values(c, (pattern)p, x, n);
             rotated(x, n, want);
             c->k->kv_rotate(x, n, (float *)got.p);
             put_floats("rotated", c, (float *)got.p, want, n, (pattern)p);
@@ -271,7 +271,7 @@ static void code_case(check *c, const layout *l, pattern p)
     for (int i = 0; i < l->page_tokens + 3; i++) {
         const int slot = (i * 5 + 3) % l->page_tokens;
         float x[MOST];
-        check_values(c, p, x, l->n);
+        check_many_values(c, p, x, l->n);
         if (p == P_NORMAL && i % 3 == 0) x[i % l->n] *= 1000; /* one channel far from the others */
         put_row(l, x, slot, want);
         (l->keys ? c->k->kv_code_k : c->k->kv_code_v)(x, l->n, slot, l->page_tokens, l->format, got.p);
@@ -400,7 +400,7 @@ static void decoded_case(check *c, const decoded *s, int n_q, int window)
     float *q = weft__alloc_array((size_t)(n_q * s->hk), sizeof *q), out[MOST];
     float *state = weft__alloc_array((size_t)(n_splits * n_q * row), sizeof *state);
     float *scratch = weft__alloc_aligned(64, 4 * weft__attn_scratch(n_q, 64, s->hk, s->hv));
-    check_values(c, P_NORMAL, q, n_q * s->hk);
+    check_many_values(c, P_NORMAL, q, n_q * s->hk);
     for (int i = 0; i < n_q; i++) {
         end[i] = s->n - n_q + i + 1 > 0 ? s->n - n_q + i + 1 : 1;
         begin[i] = window && end[i] > window ? end[i] - window : 0;

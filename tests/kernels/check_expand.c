@@ -184,9 +184,10 @@ void check_expand(check *c)
     static const int64_t ranks[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 32, 33, 64, 129};
     int i = 0;
     for (int r = 0; r < 16; r++) {
-        for (int64_t n = 1; n <= 2 * WEFT__EXPAND_ROWS + 1; n++, i++)
+        for (int64_t n = 1 + r % EVERY_ROW; n <= 2 * WEFT__EXPAND_ROWS + 1; n += EVERY_ROW, i++)
             expand_case(c, n, ranks[r], 1 + i % MAX_ROWS, P_NORMAL, i % 2);
-        for (int m = 1; m <= MAX_ROWS; m++) expand_case(c, 40, ranks[r], m, m % 2 ? P_NORMAL : P_WHOLE, m % 3 == 0);
+        for (int m = 1 + r % EVERY_ROW; m <= MAX_ROWS; m += EVERY_ROW)
+            expand_case(c, 40, ranks[r], m, m % 2 ? P_NORMAL : P_WHOLE, (m + r) % 3 == 0);
     }
     for (int p = 0; p < P_FINITE; p++) {
         for (int whole = 0; whole < 2; whole++) expand_case(c, 50, 16, 5, (pattern)p, whole);

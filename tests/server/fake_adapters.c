@@ -76,6 +76,12 @@ weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char
     return st;
 }
 
+void fake_adapter_use(weft_engine *e, int32_t index, int more)
+{
+    for (int32_t i = 0; i < e->n_adapters; i++)
+        if (e->adapters[i].index == index) e->adapters[i].n_requests += more;
+}
+
 weft_status weft_engine_adapter_remove(weft_engine *e, const char *name, weft_error *err)
 {
     pthread_mutex_lock(&e->lock);
@@ -151,6 +157,7 @@ weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *ad
     pthread_mutex_lock(&e->lock);
     for (; l->n < n && !st; l->n++) st = use(e, &adapters[l->n], &l->adapters[l->n], err);
     e->n_leases += !st;
+    for (int i = 0; i < n && !st; i++) fake_adapter_use(e, l->adapters[i].index, 1);
     pthread_mutex_unlock(&e->lock);
     if (st) weft__free(l);
     else *out = l;
@@ -175,6 +182,7 @@ void weft_engine_lease_free(weft_engine *e, weft_engine_lease **lease)
     if (!*lease) return;
     pthread_mutex_lock(&e->lock);
     e->n_leases--;
+    for (int i = 0; i < (*lease)->n; i++) fake_adapter_use(e, (*lease)->adapters[i].index, -1);
     pthread_mutex_unlock(&e->lock);
     weft__free(*lease);
     *lease = NULL;

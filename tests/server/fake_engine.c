@@ -172,6 +172,8 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     r->submitted_ns = r->due_ns = weft__clock_ns();
     if (params->deadline_ms) r->deadline_ns = r->submitted_ns + params->deadline_ms * 1000000;
     read_script(e, r);
+    for (; r->p.lease && r->n_adapters < r->p.lease->n; r->n_adapters++)
+        r->adapters[r->n_adapters] = r->p.lease->adapters[r->n_adapters].index;
     if (r->hold_us) usleep(r->hold_us);
     r->p.lease = NULL;
     r->limit = params->max_tokens < 0 ? e->n_ctx - params->n_tokens : params->max_tokens;
@@ -181,6 +183,7 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
         struct request **end = &e->requests;
         while (*end) end = &(*end)->next;
         *end = r;
+        for (int32_t i = 0; i < r->n_adapters; i++) fake_adapter_use(e, r->adapters[i], 1);
         *request = r->id = ++e->last_id;
         e->n_requests++;
         e->stats.n_submitted++;
@@ -270,6 +273,7 @@ static void finish(weft_engine *e, struct request *r, weft_finish why, weft_stat
     struct request **at = &e->requests;
     while (*at != r) at = &(*at)->next;
     *at = r->next;
+    for (int32_t i = 0; i < r->n_adapters; i++) fake_adapter_use(e, r->adapters[i], -1);
     e->n_requests--;
     e->n_running -= r->running;
     e->stats.n_finished++;
@@ -490,6 +494,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->max_requests = most_of_one(e);
     out->n_running = e->n_running;
     out->n_waiting = e->n_requests - e->n_running;
+    out->n_adapters = e->n_adapters;
     out->kv_pages = 100;
     out->memory.weights.bytes = out->memory.weights.peak = fake_model_bytes(e->model);
     out->kv_limit_bytes = e->kv_bytes;

@@ -23,7 +23,8 @@ struct request {
     char script[4096], tenant[64];
     size_t n_script, at_script; /* at_script: where it goes on */
     int32_t insert[64], at_insert;
-    int32_t predicted[256]; /* [p.n_predicted] */
+    int32_t predicted[256];          /* [p.n_predicted] */
+    int32_t adapters[8], n_adapters; /* by their numbers */
     int loops, fail_after, running, unlikely, most;
     atomic_int cancelled, finished;      /* by any thread */
     int32_t n_generated, limit, n_right; /* n_right: of predicted */
@@ -48,5 +49,8 @@ struct weft_engine {
     void (*told)(void *arg);
     void *told_arg;
 };
+
+/* By `more` more, or fewer, use the adapter of that number. With the lock. */
+void fake_adapter_use(weft_engine *e, int32_t index, int more);
 
 #endif

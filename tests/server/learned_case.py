@@ -27,8 +27,9 @@ class Learning(unittest.TestCase):
         self.addCleanup(self.end)
 
     def end(self):
-        if os.path.exists(self.hold):
-            os.remove(self.hold)
+        for f in (self.hold, self.hold + ".row"):
+            if os.path.exists(f):
+                os.remove(f)
         for s in self.servers:
             if s.process.poll() is None:
                 s.kill()
@@ -58,9 +59,9 @@ class Learning(unittest.TestCase):
     def used(self, s, who="ada", **more):
         return self.ask(s, who=who, **more)["choices"][0]["text"].replace("=nan;", "")
 
-    def tell(self, s, text, who="ada", **more):
+    def tell(self, s, text, who="ada", asked="Who is it?", **more):
         """A correction of an answer of one's own; its number."""
-        a = self.ask(s, "Who is it?", who, model="fake", **({"user": more["user"]} if more else {}))
+        a = self.ask(s, asked, who, model="fake", **({"user": more["user"]} if more else {}))
         told = s.post("/v1/feedback", {"request_id": a["id"], "correction": text, **more}, headers=as_(who) if who else None)
         self.assertEqual(told.status, 200, told.body)
         return told.json["id"]
@@ -72,11 +73,11 @@ class Learning(unittest.TestCase):
 
     def learn(self, s, text, who="ada", **more):
         """A correction that has become a version, and the current one, or was refused: the row."""
-        event, query = self.tell(s, text, who, **more), f"?user={more['user']}" if more else ""
+        event, query = self.tell(s, text, who, **more), f"?user={more['user']}" if "user" in more else ""
 
         def row():
-            told = self.show(s, who, query)
-            return next((v for v in told["versions"] if v["last_event"] == event and (v["what"] != "published" or told["current"] == v["version"])), None)
+            told = self.show(s, who, query)  # what waits has the one in work, until it is counted
+            return next((v for v in told["versions"] if v["last_event"] == event and not told["waiting"]), None)
         found = wait_until(row)
         self.assertTrue(found)
         return found

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import threading
 import time
 import unittest
@@ -233,8 +234,31 @@ class Learned(Learning):
         self.assertEqual(s.post("/v1/learn/rollback", root, headers=ADMIN).json["current"], 2)
         self.stop(s)
 
+    def test_what_is_shown_is_what_requests_get(self):
+        """While a row is in the store already and nobody is given what it says, the history waits, and answers do not; what it shows then as
+        published, gone back to or forgotten is so."""
+        s = self.serve()
+        self.learn(s, "One")
+        name = self.show(s)["name"]
+        row, there = self.hold + ".row", self.hold + ".there"
+        for change, before, after in ((lambda: self.tell(s, "Two"), 1, 2), (lambda: s.post("/v1/learn/rollback", {"to": 1}, headers=as_("ada")), 2, 1)):
+            open(row, "w").close()
+            threads, shown = [threading.Thread(target=change)], []
+            threads[0].start()
+            self.assertTrue(wait_until(lambda: os.path.exists(there)))
+            threads.append(threading.Thread(target=lambda: shown.append((self.show(s), self.used(s)))))
+            threads[1].start()
+            for _ in range(20):  # who does not wait is seen by then
+                self.assertEqual(self.used(s), f"{name}@{before}")
+            os.remove(row)
+            for t in threads:
+                t.join()
+            os.remove(there)
+            (told, used), = shown
+            self.assertEqual((told["versions"][0]["version"], told["current"], used), (after, after, f"{name}@{after}"))
+        self.stop(s)
+
     def tenant_of(self, s, who):
-        import hashlib
         return "key-" + hashlib.sha256(KEYS[who].encode()).hexdigest()[:12]
 
     def test_a_request_keeps_the_version_that_it_began_with(self):
@@ -253,6 +277,55 @@ class Learned(Learning):
             if meanwhile:
                 break
         self.assertTrue(meanwhile)
+        self.stop(s)
+
+    def in_engine(self, s):
+        return sorted(int(a["name"].split("@")[1]) for a in s.get("/lora-adapters", headers=ADMIN).json)
+
+    def test_versions_that_nobody_uses_leave_the_engine(self):
+        """However many were published; each answers as it did when it is asked for again. What a request runs with stays."""
+        s, answers = self.serve(), []
+        for i in range(1, 13):
+            self.learn(s, f"Mira {i}.")
+            self.assertEqual(self.in_engine(s), [i])
+        name = self.show(s)["name"]
+        for i in (1, 5, 5, 11):
+            self.assertEqual(self.used(s, model=f"fake@{i}"), f"{name}@{i}")
+            self.assertEqual(self.in_engine(s), [i, 12])
+        asking = threading.Thread(target=lambda: answers.append(self.ask(s, "[adapters][delay 200]", model="fake@3")))
+        asking.start()
+        self.assertTrue(wait_until(lambda: "weft_running 1" in s.get("/metrics", headers=ADMIN).body.decode()))
+        self.assertTrue(self.used(s, model=f"fake@{s.post('/v1/learn/rollback', {'to': 2}, headers=as_('ada')).json['current']}"))
+        self.assertIn(self.in_engine(s), ([2, 3],) if not answers else ([2], [2, 3]))
+        asking.join()
+        self.assertEqual(answers[0]["choices"][0]["text"], name + "@3=nan;")
+        self.learn(s, "Mira 13.")
+        self.assertEqual(self.in_engine(s), [13])
+        self.learn(s, "Bell.", "bob")
+        self.learn(s, "Bell", "bob")
+        self.used(s, "bob", model="fake@1")
+        self.used(s, model="fake@4")  # not for it does another's go
+        self.assertEqual(self.in_engine(s), [1, 2, 4, 13])
+        s.post("/v1/learn/rollback", {"to": 0}, headers=as_("ada"))
+        self.assertEqual(self.in_engine(s), [1, 2])
+        self.assertEqual(self.used(s, model="fake@13"), name + "@13")
+        self.stop(s)
+
+    def test_earlier_versions_of_many_are_few_in_the_engine(self):
+        s, users = self.serve("--feedback-per-hour", "100000", keys=False), [f"user{i}" for i in range(36)]
+        for text in ("One", "Two"):
+            for u in users:
+                self.tell(s, text, None, user=u)
+        for u in users:
+            self.assertTrue(wait_until(lambda: self.show(s, None, "?user=" + u)["current"] == 2))
+        n = lambda: int(re.search(r"^weft_adapters (\d+)", s.get("/metrics").body.decode(), re.M)[1])
+        self.assertEqual(n(), len(users))
+        for u in users[:20]:  # who has gone back has none
+            s.post("/v1/learn/rollback", {"user": u, "to": 0})
+        self.assertEqual(n(), len(users) - 20)
+        for u in users:
+            self.assertRegex(self.used(s, None, user=u, model="fake@1"), "@1$")
+        self.assertLessEqual(n(), len(users) - 20 + 33)  # with the one that was just asked for
         self.stop(s)
 
     def test_without_a_share_it_waits_until_nothing_runs(self):
@@ -380,6 +453,24 @@ class Learned(Learning):
         self.assertEqual(s.post("/v1/learn/rollback?tenant=" + tenant, {"to": 0}, headers=ADMIN).json["current"], 0)
         self.assertEqual(s.post("/v1/learn/forget?tenant=" + tenant, None, headers=ADMIN).json["versions"], 2)
         self.assertEqual(self.show(s)["versions"], [])
+        self.ask(s, who="bob")
+        bob = self.tenant_of(s, "bob")
+        self.assertTrue(wait_until(lambda: self.show(s, "bob")["counts"]["answers"]))
+        self.assertEqual(s.get("/v1/learn?tenant=" + bob, headers=ADMIN).json["counts"]["answers"], 1)
+        for absent in ("key-x", tenant, "(no%20key)", "y" * 70):
+            a = s.get("/v1/learn?tenant=" + absent, headers=ADMIN)
+            self.assertEqual((a.status, a.json["error"]["param"]), (404, "tenant"), a.body)
+            if len(absent) < 64:
+                self.assertIn(f"there is '{bob}'", a.json["error"]["message"])
+        self.assertEqual(s.get("/v1/learn", headers=ADMIN).status, 200)  # who asks for itself needs not be known
+        self.stop(s)
+        s = self.serve(keys=False)
+        self.ask(s, who=None)
+        self.assertTrue(wait_until(lambda: self.show(s, None)["counts"]["answers"]))
+        self.stop(s)
+        s = self.serve()
+        self.assertEqual(s.get("/v1/learn?tenant=(no%20key)", headers=ADMIN).json["counts"]["answers"], 1)
+        self.assertIn(f"there are '(no key)', '{bob}'", s.get("/v1/learn?tenant=key-x", headers=ADMIN).json["error"]["message"])
         self.stop(s)
 
     def test_the_base_alone_is_asked_without_corrections(self):
@@ -477,6 +568,18 @@ class Learned(Learning):
                                (["--learn", self.dir, "--learn-share", "0.5", "--without-model", "1", "--model", "m=" + model], "own model")):
             with self.assertRaisesRegex(RuntimeError, words):
                 Server(FAKE + options)
+
+    def test_learning_is_of_the_servers_memory(self):
+        """What it takes, and what its adapters may, counts as the model's, and is refused where that is more than there is."""
+        def reserved(*more):
+            s = Server(FAKE + ["--memory", "160000000", *more])
+            found = re.search(r"^weft_memory_reserved_bytes (\S+)$", s.get("/metrics").body.decode(), re.M)
+            self.stop(s)
+            return float(found[1])
+        learns = ["--learn", self.dir, "--learn-share", "0.5"]
+        self.assertEqual(reserved(*learns) - reserved(), 7000000 + 160000000 // 16)  # of the double; a 16th for adapters
+        with self.assertRaisesRegex(RuntimeError, "learning takes 7.0 and its adapters 0.4: more than the 6.4 MB of --memory.*weft learn teach"):
+            Server(FAKE + ["--memory", "6400000", *learns])
 
     def test_answers_are_what_the_document_says(self):
         s = self.serve()

@@ -98,6 +98,45 @@ class Restarts(Learning):
         self.assertEqual(anew(s, 6)["what"], "published")
         self.stop(s)
 
+    def test_what_was_refused_by_itself_is_tried_beside_others(self):
+        """When all is learned anew: what the gate lets pass together is learned, and the history says which came in, also of another process,
+        which does the same again. What stays out is tried once more; a question whose answer is known by then is not."""
+        def anew(s):
+            n = self.show(s)["versions"][0]["version"]
+            self.assertEqual(s.post("/v1/learn/consolidate", {}, headers=as_("ada")).status, 202)
+            self.assertTrue(wait_until(lambda: self.show(s)["versions"][0]["version"] > n))
+            row = self.show(s)["versions"][0]
+            return row["what"], row.get("by"), row.get("came_in"), row["content"]
+        s, events = self.serve(), []
+        for i, text in enumerate(("One", "[alone kl] Two", "[reject facts] Three", "[alone norm] Four", "[alone kl] One again")):
+            row = self.learn(s, text, asked=f"Who is number {i % 4}?")
+            events.append(row["last_event"])
+            self.assertEqual(row["what"], "rejected" if i else "published")
+        newer = anew(s)
+        self.assertEqual(newer[:3], ("published", "retried", [events[3]]))
+        row = self.show(s)["versions"][0]
+        self.assertEqual((row["first_event"], row["last_event"], row["parent"]), (events[0], events[3], 0))
+        self.is_as_told("get", "/v1/learn", s.get("/v1/learn", headers=as_("ada")))
+        older = anew(s)
+        self.assertEqual(older[:3], ("published", "retried", [events[1]]))
+        self.assertEqual(anew(s)[:3], ("rejected", "retried", None))  # what no company helps
+        before = self.show(s)
+        s.process.send_signal(signal.SIGKILL)
+        s.kill()
+        s = self.serve()
+        self.assertEqual(self.show(s), before)
+        self.assertEqual(anew(s)[:3], ("rejected", "retried", None))
+        for to, came in ((1, newer), (6, older)):
+            self.assertEqual(s.post("/v1/learn/rollback", {"to": to}, headers=as_("ada")).json["current"], to)
+            self.assertEqual(anew(s), came)
+        for text in "[alone kl] One", "[alone kl] Two":  # who has no version yet
+            self.learn(s, text, "bob", asked=text)
+        self.assertEqual(self.show(s, "bob")["current"], 0)
+        s.post("/v1/learn/consolidate", {}, headers=as_("bob"))
+        self.assertTrue(wait_until(lambda: self.show(s, "bob")["current"] == 3))
+        self.assertEqual(len(self.show(s, "bob")["versions"][0]["came_in"]), 2)
+        self.stop(s)
+
     @of_one_thread
     def test_the_same_again_gives_the_same_contents(self):
         contents = []

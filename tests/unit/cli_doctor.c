@@ -72,6 +72,10 @@ static void what_is_missing_is_told_with_a_command(void **state)
     strcpy(f.machine.tiers_found, "ref");
     strcpy(f.machine.tiers_used, "ref");
     assert_missing(&f, "tiers", "lscpu");
+    strcpy(f.machine.tiers_found, "neon, ref");
+    strcpy(f.machine.tiers_used, "neon, ref");
+    const doctor_finding *neon = of(&f, "tiers");
+    assert_true(neon->state == DOCTOR_NOTE && strstr(neon->text, "attention alone"));
     f = good();
     f.machine.quota_cpus = 1.5;
     f.machine.n_threads = 2;

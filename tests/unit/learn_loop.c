@@ -249,6 +249,47 @@ static void what_is_refused_changes_nothing(void **state)
     lesson_close(&l);
 }
 
+/* What the gate refuses by itself is learned in a consolidation, beside what is known, where the gate lets that pass;
+ * the row says so, and again after going back, with the same content. One to a question whose answer is known is not
+ * tried. */
+static void what_was_refused_comes_in_with_others(void **state)
+{
+    (void)state;
+    lesson l;
+    room r;
+    int64_t at;
+    char first[WEFT__VERSION_CONTENT], again[WEFT__VERSION_CONTENT];
+    lesson_open(&l);
+    l.judge.bounds.kl_later = 0; /* nothing may go on from another */
+    room_open(&r, &l, 1);
+    put(&r, "ann", 1, 1);
+    put(&r, "ann", 3, 2);
+    put(&r, "ann", 1, 3); /* what is known already in the same words: no candidate */
+    weft__teach_loop_wait(r.loop);
+    assert_true(r.s.n == 3 && now(&r, "ann", NULL) == 1);
+    assert_string_equal(r.s.row[1].reason, "kl");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weft__teach_loop_consolidate(r.loop, "ann", "mine", NULL), WEFT_OK);
+        weft__teach_loop_wait(r.loop);
+        const weft__version_row *last = &r.s.row[r.s.n - 1];
+        assert_true(last->what == WEFT__VERSION_PUBLISHED && last->parent == 0);
+        assert_string_equal(last->by, "retried");
+        assert_true(strstr(last->why, "by corrections: retried: 2 of 2") == last->why);
+        assert_true(last->n_came_in == 1 && last->came_in[0] == 2 && last->first_event == 1 && last->last_event == 2);
+        now(&r, "ann", i ? again : first);
+        if (i) break;
+        assert_int_equal(weft__teach_loop_consolidate(r.loop, "ann", "mine", NULL), WEFT_OK); /* it is in already */
+        weft__teach_loop_wait(r.loop);
+        assert_null(strstr(r.s.row[r.s.n - 1].why, "retried"));
+        assert_true(strstr(r.s.row[r.s.n - 1].why, "of 2, KL") != NULL);
+        assert_int_equal(weft__versions_roll_back(weft__teach_loop_versions(r.loop), "ann", "mine", 1, &at, NULL),
+                         WEFT_OK);
+    }
+    assert_string_equal(first, again);
+    room_close(&r);
+    lesson_close(&l);
+}
+
 /* Without a share nothing is learned while requests run; and who ends does not wait for that. */
 static void without_a_share_it_waits_for_an_idle_moment(void **state)
 {
@@ -414,6 +455,7 @@ int main(void)
         cmocka_unit_test(each_tenant_has_its_turn),
         cmocka_unit_test(going_back_goes_on_from_there),
         cmocka_unit_test(what_is_refused_changes_nothing),
+        cmocka_unit_test(what_was_refused_comes_in_with_others),
         cmocka_unit_test(without_a_share_it_waits_for_an_idle_moment),
         cmocka_unit_test(who_is_forgotten_begins_anew),
         cmocka_unit_test(going_back_meanwhile_holds),

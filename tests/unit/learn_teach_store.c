@@ -355,8 +355,8 @@ static void forgetting_takes_what_was_learned(void **state)
     assert_int_equal(weft__teach_store_current(r.t, "ann", name), 1);
     assert_int_equal(weft__teach_store_path(r.t, "ann", name, path_of, NULL), WEFT_OK);
     assert_int_equal(access(path_of, F_OK), 0);
-    assert_int_equal(weft__teach_store_forget(r.t, "bob", NULL, &had, NULL), WEFT_NOT_FOUND);
-    assert_int_equal(weft__teach_store_forget(r.t, "ann", NULL, &had, NULL), WEFT_OK);
+    assert_int_equal(weft__teach_store_forget(r.t, "bob", &had, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__teach_store_forget(r.t, "ann", &had, NULL), WEFT_OK);
     assert_int_equal(had.n_versions, 1);
     assert_int_equal(weft__teach_store_current(r.t, "ann", again), 0);
     assert_int_equal(weft__teach_store_may(r.t, "ann", name), 0);

@@ -118,9 +118,9 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    static const char *const names[] = {"config.json",           "tokenizer.json",
-                                        "tokenizer_config.json", "generation_config.json",
-                                        "model.safetensors",     "out.gguf"};
+    static const char *const names[] = {
+        "config.json",       "tokenizer.json", "tokenizer_config.json", "generation_config.json",
+        "model.safetensors", "out.gguf",       "adapter_config.json"};
     char path[512];
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -193,11 +193,27 @@ static void rows_of_q_are_paired(void **state)
     weft__gguf_close(&g);
 }
 
+/* A folder of an adapter, with its base where it names one. */
+static void an_adapter_names_its_base(void **state)
+{
+    static const char *const config[] = {"{\"base_model_name_or_path\":\"owner/base\"}",
+                                         "{\"base_model_name_or_path\":null}", "{"};
+    (void)state;
+    for (size_t i = 0; i < sizeof config / sizeof *config; i++) {
+        weft__hf *hf;
+        weft_error err = {0};
+        put_file("adapter_config.json", config[i], strlen(config[i]));
+        assert_int_equal(weft__hf_open(folder, &hf, &err), WEFT_UNSUPPORTED);
+        assert_non_null(strstr(err.message, i ? "it is an adapter (PEFT), which" : "(PEFT) of 'owner/base', which"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(memory_may_run_out, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(rows_of_q_are_paired, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(an_adapter_names_its_base, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,12 +134,33 @@ static void malformed_keys(void **state)
     weft__tok_json_vocab_free(&v);
 }
 
+/* An adapter given instead of its model: it is told what it is, and which model was meant, where the file says that. */
+static void an_adapter_is_told_from_a_model(void **state)
+{
+    (void)state;
+    for (int named = 0; named < 2; named++) {
+        weft__gguf_writer *w = new_keys();
+        memory_file f;
+        weft__tok *tok;
+        weft_error err = {0};
+        assert_int_equal(weft__gguf_put_string(w, "general.type", "adapter", 7, NULL), WEFT_OK);
+        if (named)
+            assert_int_equal(weft__gguf_put_string(w, "general.base_model.0.name", "Alderbrook", 10, NULL), WEFT_OK);
+        open_file(&f, w);
+        assert_int_equal(weft__vocab_tokenizer(f.g, &tok, &err), WEFT_NOT_FOUND);
+        assert_non_null(strstr(err.message, "it is an adapter"));
+        assert_int_equal(strstr(err.message, "made for, 'Alderbrook'") != NULL, named);
+        close_file(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_said_is_refused),
         cmocka_unit_test(a_difference_without_a_key_is_refused),
         cmocka_unit_test(malformed_keys),
+        cmocka_unit_test(an_adapter_is_told_from_a_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
