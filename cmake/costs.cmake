@@ -35,7 +35,7 @@ set(weft_test_costs
         batcher_disk 25
     outputs 15 contexts 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 25 train_resume 12 chat
         30 train 25 adapter_train 25 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
-    jinja_shapes 20 adapters 20 near 15 serve_folder 25 serve_learned 25 serve_models_real 20 model_adapters_material 20
+    jinja_shapes 20 adapters 20 near 15 serve_folder 25 serve_learned 75 serve_models_real 20 model_adapters_material 20
         train_gradient 20 engine_calls 15 serve_telemetry 20 server_shares 30 numbers 30 house_install 15
     house_absent 60 house_absent_alone 60 house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10
         kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 25 python 15)

@@ -385,6 +385,7 @@ esac
             for args in ((), ("--make",)):
                 self.assertEqual(run(*args, NO_VENV="1"), (77, "clients: skipped: python3 -m venv does not work here"))
                 self.assertEqual(run(*args, NO_INDEX="1"), (77, "clients: skipped: pip reaches no package index"))
+                self.assertFalse(os.path.exists(os.path.join(d, "build", "clients")), "a part of it is taken for the whole")
                 shutil.rmtree(os.path.join(d, "build"))
             self.assertEqual(run("--make"), (0, ""))
             os.remove(os.path.join(d, "calls"))
