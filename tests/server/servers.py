@@ -18,7 +18,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EMULATOR = os.environ.get("WEFT_EMULATOR", "").split()
 # Seconds that end a hang: what is waited for comes much sooner, but on a slow machine not soon; a test that must outwait it sets more.
-PATIENCE = float(os.environ.get("WEFT_PATIENCE") or (600 if EMULATOR else 120))
+PATIENCE = float(os.environ.get("WEFT_PATIENCE") or 600)
 LOOK = 5
 THREADS_WATCHED = "TSAN_OPTIONS" in os.environ
 SANITIZED = "ASAN_OPTIONS" in os.environ or THREADS_WATCHED
@@ -36,10 +36,11 @@ def of_one_thread(test):
 
 def wait_until(condition, every=0.01, patience=PATIENCE):
     """Waits until the condition holds, for so many seconds at most; whether it did. A look counts for LOOK seconds at most: a machine that
-    was stopped and goes on has not waited."""
-    before = time.monotonic()
+    was stopped and goes on has not waited. Looks become rarer, to a tenth: where little of a machine is there, they take what is waited for."""
+    before, most = time.monotonic(), 10 * every
     while not (holds := condition()) and patience > 0:
         time.sleep(every)
+        every = min(1.2 * every, most)
         now = time.monotonic()
         patience -= min(now - before, LOOK)
         before = now
