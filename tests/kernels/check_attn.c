@@ -20,6 +20,7 @@ struct cache {
     guarded pages[2]; /* 0: under test, 1: ref */
     int32_t *table;
     double v_square; /* sum of squares of the finite values */
+    double k_square; /* the most that a finite key's are together */
 };
 
 static int elem_bytes(uint32_t dtype)
@@ -50,7 +51,10 @@ static uint64_t part_bytes(uint32_t type, int page_tokens, int hk, int hv, int v
 static void cache_put(check *c, struct cache *s, int t, const float *k, const float *v)
 {
     const uint32_t of_k = format_of(s->dtype, 0), of_v = format_of(s->dtype, 1);
+    double k_square = 0;
     for (int i = 0; i < s->hv; i++) s->v_square += isfinite(v[i]) ? (double)v[i] * v[i] : 0;
+    for (int i = 0; i < s->hk; i++) k_square += isfinite(k[i]) ? (double)k[i] * k[i] : 0;
+    s->k_square = fmax(s->k_square, k_square);
     for (int which = 0; which < 2; which++) {
         const weft__kernels *table = which ? c->ref : c->k;
         uint8_t *page = s->pages[which].p + (uint64_t)s->table[t / s->page_tokens] * s->page_bytes;
@@ -157,6 +161,15 @@ static double average_size(const struct cache *s, int n)
     return sqrt(s->v_square / ((double)s->n_tokens * s->hv) / (n > 1 ? n : 1));
 }
 
+/* A score is rounded in proportion to what it sums up, which is at most the query's length times a key's, and a weight
+ * errs by as much as its score: how many times the bound, which is for scores up to 100, holds. */
+static double score_size(const struct cache *s, const float *q)
+{
+    double q_square = 0;
+    for (int i = 0; i < s->hk; i++) q_square += isfinite(q[i]) ? (double)q[i] * q[i] : 0;
+    return fmax(1, sqrt(q_square * s->k_square / s->hk) / 100);
+}
+
 struct queries {
     int n;
     int32_t begin[MAX_Q], end[MAX_Q];
@@ -182,14 +195,18 @@ static void attn_case(check *c, struct cache *s, const struct queries *r, const 
     for (int i = 0; i < r->n; i++) {
         const float *got = (float *)out.p + i * s->hv, *want = (float *)ref_out.p + i * s->hv;
         char what[160];
-        snprintf(what, sizeof what, "%s, %s, page %d, head %d/%d, query %d of %d sees %d..%d", name,
-                 type_name(s->dtype), s->page_tokens, s->hk, s->hv, i, r->n, r->begin[i], r->end[i]);
-        /* Scores of 100 and more carry rounding errors that no order of operations avoids: bits and finiteness only.
-         * So do outliers times outliers in keys that are not rotated and whose kernel adds them up another way. */
+        snprintf(what, sizeof what, "%s (%s), %s, page %d, head %d/%d, query %d of %d sees %d..%d", name,
+                 check_pattern_name(r->p), type_name(s->dtype), s->page_tokens, s->hk, s->hv, i, r->n, r->begin[i],
+                 r->end[i]);
+        /* Scores of thousands carry rounding errors that no order of operations avoids: bits and finiteness only. So do
+         * outliers times outliers in keys that are not rotated and whose kernel adds them up another way. */
         const int huge = r->p == P_OUTLIERS && !weft_kv_is_rotated(format_of(s->dtype, 0)) && s->dtype != WEFT_F16 &&
                          s->dtype != WEFT_F32;
         if (r->gain < 10 && !huge)
-            check_error(c, row_difference(got, want, s->hv, average_size(s, r->end[i] - r->begin[i])), what);
+            check_error(c,
+                        row_difference(got, want, s->hv, average_size(s, r->end[i] - r->begin[i])) /
+                            (r->p == P_OUTLIERS ? score_size(s, (float *)q.p + i * stride) : 1),
+                        what);
         if (r->begin[i] < r->end[i] && r->p != P_NAN && r->p != P_INFINITE && isfinite(want[0]) && !isfinite(got[0])) {
             check_fail(c, "not finite: %s", what);
         }
