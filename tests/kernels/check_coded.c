@@ -348,7 +348,7 @@ static void decoded_open(check *c, decoded *s, const uint32_t format[2], int hk,
             double *to = values ? s->v + (size_t)t * (size_t)hv : s->k + (size_t)t * (size_t)hk, y[MOST];
             float x[MOST];
             check_many_values(c, t % 7 ? P_NORMAL : P_OUTLIERS, x, l.n);
-            if (t % 11 == 0) x[t % l.n] *= values ? 1000 : 8; /* scores of hundreds have no 1e-5 in F32 */
+            if (t % 11 == 0) x[t % l.n] *= values ? 1000 : 8;
             (values ? c->k->kv_code_v : c->k->kv_code_k)(x, l.n, t % PAGE, PAGE, l.format, part);
             for (int d = 0; d < l.n; d++) y[d] = decoded_at(&l, t % PAGE, d, part);
             if (weft_kv_is_rotated(l.format)) turned_back(y, l.n, to);
@@ -363,6 +363,20 @@ static void decoded_close(decoded *s)
     weft__free(s->k);
     weft__free(s->pages);
     weft__free(s->data);
+}
+
+/* A score is rounded in proportion to what it sums up, at most the length of query times key: beyond 100 a weight has
+ * no 1e-5 in F32. How many times as much it may err. */
+static double decoded_size(const decoded *s, const float *q, int begin, int end)
+{
+    double most = 0, q_square = 0;
+    for (int d = 0; d < s->hk; d++) q_square += (double)q[d] * q[d];
+    for (int t = begin; t < end; t++) {
+        double square = 0;
+        for (int d = 0; d < s->hk; d++) square += pow(s->k[(size_t)t * (size_t)s->hk + (size_t)d], 2);
+        most = fmax(most, square);
+    }
+    return fmax(1, sqrt(q_square * most / s->hk) / 100);
 }
 
 /* softmax(q . k) . v over positions [begin, end), all in double; q is what its codes say. */
@@ -426,11 +440,12 @@ static void decoded_case(check *c, const decoded *s, int n_q, int window)
         c->k->attn_combine(state + (int64_t)i * row, (int64_t)n_q * row, n_splits, s->hv, out);
         if (weft_kv_is_rotated(s->format[1])) c->k->kv_rotate(out, s->hv, out);
         exactly(s, q + i * s->hk, begin[i], end[i], want);
+        const double allowed = 1e-5 * decoded_size(s, q + i * s->hk, begin[i], end[i]);
         int off = 0; /* also what is no number */
         for (int e = 0; e < s->hv; e++) most = fmax(most, fabs(want[e]));
         for (int e = 0; e < s->hv; e++) {
             const double apart = fabs(out[e] - want[e]);
-            off += !(apart <= 1e-5 * most);
+            off += !(apart <= allowed * most);
             if (apart > worst) worst = apart;
         }
         c->cases++;
