@@ -75,6 +75,9 @@ void check_values(check *c, pattern p, float *x, int64_t n);
 /* The same of values that are only about normal (within 3.5), without the logarithms and cosines in which sanitized
  * products of all sizes spent a third of their time. */
 void check_many_values(check *c, pattern p, float *x, int64_t n);
+/* A score is rounded in proportion to what it sums up, at most the length of query times key, and a weight errs by as
+ * much as its score: how many times a bound for scores up to 100 holds. Both are squares of lengths. */
+double check_score_size(double q_square, double k_square, int head_dim);
 const char *check_pattern_name(pattern p);
 
 /* Memory with guard bytes on both sides. `shift` moves the start off its 64-byte alignment. */

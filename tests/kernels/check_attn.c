@@ -161,13 +161,11 @@ static double average_size(const struct cache *s, int n)
     return sqrt(s->v_square / ((double)s->n_tokens * s->hv) / (n > 1 ? n : 1));
 }
 
-/* A score is rounded in proportion to what it sums up, which is at most the query's length times a key's, and a weight
- * errs by as much as its score: how many times the bound, which is for scores up to 100, holds. */
 static double score_size(const struct cache *s, const float *q)
 {
     double q_square = 0;
     for (int i = 0; i < s->hk; i++) q_square += isfinite(q[i]) ? (double)q[i] * q[i] : 0;
-    return fmax(1, sqrt(q_square * s->k_square / s->hk) / 100);
+    return check_score_size(q_square, s->k_square, s->hk);
 }
 
 struct queries {

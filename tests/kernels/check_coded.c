@@ -365,8 +365,6 @@ static void decoded_close(decoded *s)
     weft__free(s->data);
 }
 
-/* A score is rounded in proportion to what it sums up, at most the length of query times key: beyond 100 a weight has
- * no 1e-5 in F32. How many times as much it may err. */
 static double decoded_size(const decoded *s, const float *q, int begin, int end)
 {
     double most = 0, q_square = 0;
@@ -376,7 +374,7 @@ static double decoded_size(const decoded *s, const float *q, int begin, int end)
         for (int d = 0; d < s->hk; d++) square += pow(s->k[(size_t)t * (size_t)s->hk + (size_t)d], 2);
         most = fmax(most, square);
     }
-    return fmax(1, sqrt(q_square * most / s->hk) / 100);
+    return check_score_size(q_square, most, s->hk);
 }
 
 /* softmax(q . k) . v over positions [begin, end), all in double; q is what its codes say. */

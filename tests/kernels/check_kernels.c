@@ -109,6 +109,11 @@ void check_many_values(check *c, pattern p, float *x, int64_t n)
     draw_values(c, p, x, n, near_normal);
 }
 
+double check_score_size(double q_square, double k_square, int head_dim)
+{
+    return fmax(1, sqrt(q_square * k_square / head_dim) / 100);
+}
+
 enum { GUARD = 256, GUARD_BYTE = 0xA5 };
 
 guarded guarded_new(size_t n_bytes, size_t shift)
