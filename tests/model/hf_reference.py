@@ -33,7 +33,8 @@ class Logits(Folder):
             self.assertLess(nmse(stored, expected), 1e-8, "converted, types as stored")
         self.assertLess(nmse(self.logits(self.convert("--type", "bf16", name="bf16.gguf"), tokens), expected), 2e-3, "converted to BF16")
         self.assertLess(nmse(self.logits(self.convert("--type", "q8_0", name="q8.gguf"), tokens), expected), 2e-2, "converted to Q8_0")
-        self.check_that_it_shows(case, weights, tokens, expected)
+        if common.repeated(1, 0, 0):  # NumPy alone
+            self.check_that_it_shows(case, weights, tokens, expected)
         if case.name == "phi3-long":
             short = hf.forward(case.config, weights, tokens, length=32)
             self.assertGreater(nmse(short, expected), 1e-4)
@@ -48,8 +49,8 @@ class Logits(Folder):
                 self.assertGreater(nmse(hf.forward({**case.config, field: None}, weights, tokens), expected), 1e-4, field)
 
     def check_files(self, case, f32):
-        for text in TEXTS:
-            for options in ([], ["--no-bos", "--no-special"]):
+        for i, text in enumerate(TEXTS):
+            for options in ([], ["--no-bos", "--no-special"])[i % common.repeated(1, 2, 2)::common.repeated(1, 2, 2)]:
                 self.assertEqual(self.tokenize(self.folder, text, *options), self.tokenize(f32, text, *options), (text, options))
         folder, file = (json.loads(weft("info", "--json", m).stdout) for m in (self.folder, f32))
         self.assertEqual(folder["version"], 0)

@@ -362,11 +362,17 @@ static void run_all_ways(const stage *s, const weave *v, const char *provider, c
     static const struct {
         int threads, fused, most; /* most: the largest chunk */
     } ways[] = {{1, 0, 24}, {1, 1, 24}, {2, 1, 1}, {3, 0, 24}, {3, 1, 24}};
-    /* Threads, chunks and fusing are the same for every tier, and ref takes longest. */
-    const size_t every = strcmp(options, "cpu=ref") ? CLAIMS_REPEATED(1, 2, 4) : CLAIMS_REPEATED(2, 4, 4);
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i += every) {
+    /* Threads, chunks and fusing are the same for every tier: beside the first way, lower ones take some, by graph. */
+    const int top =
+        !options[0] || !strcmp(options + 4, weft__tier_name((weft__tier)(31 - __builtin_clz(weft__tier_mask()))));
+    const size_t n_ways = sizeof ways / sizeof ways[0], few = n_ways - 1;
+    const size_t every = top                          ? CLAIMS_REPEATED(1, 2, few)
+                         : strcmp(options, "cpu=ref") ? CLAIMS_REPEATED(2, 3, few)
+                                                      : few;
+    for (size_t i = 0; i < n_ways; i++) {
         char text[96];
         store t;
+        if (i > 0 && (i - 1 + (size_t)seed) % every) continue;
         snprintf(text, sizeof text, "threads=%d%s%s", ways[i].threads, options[0] ? "," : "", options);
         store_open(&t, s->g, provider, text, ways[i].fused, kv_dtype, N_CTX, MAX_ROWS);
         store_weave(&t, v);

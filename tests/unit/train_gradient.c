@@ -11,6 +11,9 @@ enum { ELEMENTS = 0, N_FORMATS = 2 };
 enum { ELEMENTS = 2 /* of each parameter that are tried alone */, N_FORMATS = 8 };
 #endif
 enum { EVERY = CLAIMS_REPEATED(1, 1, 3) /* of the architectures */ };
+/* Of a model's parameters every so many is tried, in turns from model to model: the oracle is slow, and in double on
+ * every processor. */
+enum { EVERY_PARAM = CLAIMS_REPEATED(1, 1, 3) };
 static const double STEP = 1e-5;
 
 static double plain_loss(oracle *o)
@@ -51,10 +54,11 @@ static double slope(oracle *o, double (*loss)(oracle *), int32_t p, const double
     return (at[0] - at[1]) / (2 * STEP);
 }
 
-/* Every parameter along a random direction, and a few of its elements alone. */
+/* Parameters along a random direction, and a few of their elements alone. */
 static void compare(const weft__trainer *t, oracle *o, double (*loss)(oracle *), weft__rng *rng)
 {
-    for (int32_t p = 0; p < t->n_params; p++) {
+    static int32_t turn;
+    for (int32_t p = turn++ % EVERY_PARAM; p < t->n_params; p += EVERY_PARAM) {
         const struct weft__trainer_weight *param = &t->params[p];
         double *d = oracle_floats((size_t)param->n), norm = 0, largest = 0;
         for (int64_t i = 0; i < param->n; i++) {
