@@ -69,8 +69,13 @@ static const foreign OPTIONS[] = {
     {"-a --served-model-name", "further names of the model: weft serve MODEL --alias NAME"},
     {"-v --verbose -lv --verbosity --uvicorn-log-level --disable-log-requests",
      "WEFT_LOG=debug says more on stderr; weft serve has --log-file FILE"},
-    {"-md --model-draft --draft --draft-max --speculative-config",
+    {"-md --model-draft --spec-draft-model --draft --speculative-config --spec-type",
      "a small model guesses tokens with --draft MODEL; without one, --spec auto guesses from the texts at hand"},
+    {"--draft-max --draft-min --draft-n --draft-n-min --draft-p-min --spec-draft-n-max --spec-draft-n-min "
+     "--spec-draft-p-min "
+     "--spec-ngram-mod-n-max --spec-ngram-mod-n-min --spec-ngram-mod-n-match",
+     "how far is guessed follows what was right so far; a request may bound it: speculative.n_max, speculative.n_min, "
+     "speculative.p_min"},
     {"--dtype --quantization --quantize", "a model keeps the types of its file; 'weft quantize' makes a smaller one"},
     {"-q --quiet", "weft run has it, which shows statistics otherwise; 'weft quantize' makes a smaller model"},
     {"--keepalive --nowordwrap --insecure --trust-remote-code --enforce-eager --color -e --escape",

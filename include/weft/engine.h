@@ -127,6 +127,8 @@ WEFT_API void weft_engine_limit_adapters(weft_engine *engine, uint64_t n_bytes);
 WEFT_API weft_model *weft_engine_model(const weft_engine *engine);
 /* The types that its requests may have, that of the engine first; how many. From any thread. */
 WEFT_API int32_t weft_engine_kv_types(const weft_engine *engine, uint32_t out[WEFT_KV_TYPES_MAX]);
+/* From what it guesses tokens: weft_spec (session.h). From any thread. */
+WEFT_API int32_t weft_engine_spec(const weft_engine *engine);
 /* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it
  * has, as long as the disk does something: after disk_wait_ms without that, what is left is given up, and logged. */
 WEFT_API void weft_engine_free(weft_engine **engine);

@@ -239,7 +239,8 @@ void weft__api_put_slot(weft__strbuf *out, const weft__api_slot *slot)
     begin_object(out);
     weft__strbuf_printf(out, "\"id\":%d,", slot->id);
     if (!slot->hidden) weft__strbuf_printf(out, "\"id_task\":%llu,", (unsigned long long)slot->task);
-    weft__strbuf_printf(out, "\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s", slot->n_ctx, truth(slot->busy));
+    weft__strbuf_printf(out, "\"n_ctx\":%d,\"speculative\":%s,\"is_processing\":%s", slot->n_ctx, truth(slot->guesses),
+                        truth(slot->busy));
     if (!slot->hidden)
         weft__strbuf_printf(out,
                             ",\"n_prompt_tokens\":%d,\"n_tokens\":%d,"

@@ -69,6 +69,7 @@ void weft__api_put_props(weft__strbuf *out, const weft__api_props *props);
 
 typedef struct weft__api_slot {
     int32_t id, n_ctx;
+    int guesses; /* tokens are guessed ahead of what runs there */
     int busy;
     int hidden;                                      /* the caller is told no more than the above */
     uint64_t task;                                   /* request of the engine */

@@ -296,6 +296,11 @@ weft_model *weft_engine_model(const weft_engine *e)
     return e->model;
 }
 
+int32_t weft_engine_spec(const weft_engine *e)
+{
+    return e->params.spec;
+}
+
 void weft_engine_free(weft_engine **p)
 {
     weft_engine *e = p ? *p : NULL;

@@ -131,6 +131,7 @@ int32_t weft__server_slots_write(weft__server_model *m, const weft__server_calle
             out, &(weft__api_slot){
                      .id = i,
                      .n_ctx = s->n_ctx,
+                     .guesses = weft_engine_spec(m->engine) != WEFT_SPEC_OFF,
                      .busy = slot->busy,
                      .hidden = !who->is_admin && is_others(slot, who->tenant),
                      .task = slot->task,

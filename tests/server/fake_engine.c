@@ -435,6 +435,12 @@ int32_t weft_engine_kv_types(const weft_engine *e, uint32_t out[WEFT_KV_TYPES_MA
     return 2;
 }
 
+int32_t weft_engine_spec(const weft_engine *e)
+{
+    (void)e;
+    return WEFT_SPEC_OFF;
+}
+
 void weft_engine_limit_adapters(weft_engine *e, uint64_t n_bytes)
 {
     (void)e, (void)n_bytes;

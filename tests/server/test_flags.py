@@ -202,6 +202,7 @@ class Ranges(unittest.TestCase):
         for options in (("--spec", "off"), ("--draft", real.MODEL), ("--draft", real.MODEL, "--spec", "draft", "--chunk", "auto"), ("--steady", 40)):
             server = real.serve("--ctx", 128, *options)
             contents.append(server.post("/completion", ask).json["content"])
+            self.assertEqual({s["speculative"] for s in server.get("/slots").json}, {"off" not in options})
             metrics = server.get("/metrics").body.decode()
             for name in ('weft_draft_tokens_total{drafter="model"} ', "weft_draft_seconds_total ", "weft_chunk_rows "):
                 self.assertIn(name, metrics)

@@ -48,8 +48,8 @@ static void adapters(weft__strbuf *out)
 static void slots(weft__strbuf *out)
 {
     weft__strbuf_putc(out, '[');
-    weft__api_put_slot(out, &(weft__api_slot){0, 64, 1, 0, 12, 5, 4, 1, -1, "q8", 2, 4096, 1.5});
-    weft__api_put_slot(out, &(weft__api_slot){1, 64, 0, 1, 13, 6, 5, 1, 2});
+    weft__api_put_slot(out, &(weft__api_slot){0, 64, 1, 1, 0, 12, 5, 4, 1, -1, "q8", 2, 4096, 1.5});
+    weft__api_put_slot(out, &(weft__api_slot){1, 64, 0, 0, 1, 13, 6, 5, 1, 2});
     weft__strbuf_putc(out, ']');
 }
 
@@ -123,7 +123,7 @@ static const struct object {
      "[{\"id\":3,\"name\":\"poem\",\"path\":\"a/\\u0001\",\"scale\":0.25,\"version\":2,\"requests\":4,"
      "\"published\":false,\"bytes\":99},"
      "{\"id\":3,\"name\":\"other\",\"path\":\"b\",\"scale\":0,\"version\":2,\"published\":true,\"bytes\":99}]"},
-    {slots, "[{\"id\":0,\"id_task\":12,\"n_ctx\":64,\"speculative\":false,\"is_processing\":true,"
+    {slots, "[{\"id\":0,\"id_task\":12,\"n_ctx\":64,\"speculative\":true,\"is_processing\":true,"
             "\"n_prompt_tokens\":4,\"n_tokens\":5,"
             "\"next_token\":[{\"has_next_token\":true,\"n_remain\":-1,\"n_decoded\":1}],"
             "\"swaps\":{\"n\":2,\"bytes\":4096,\"ms\":1.500},\"kv_type\":\"q8\"},"
