@@ -81,6 +81,7 @@ static weft_status find_out(doctor *d, int measured, weft_error *err)
     const weft_machine *m = &f->machine;
     if (measured) st = measure_on(m->n_threads, &f->one, err);
     if (measured && !st && m->n_threads_smt) st = measure_on(m->n_threads_smt, &f->two, err);
+    if (measured && !st) st = weft_machine_describe(&f->machine, err); /* whether AMX is used is known now */
     if (!st && f->two.n_threads) {
         f->threads_per_core = doctor_choose_threads(&f->one, &f->two);
         if (!threads_keep(m, f->threads_per_core))
@@ -227,6 +228,19 @@ static void put_measured(weft__strbuf *t, const doctor_facts *f)
     weft__strbuf_puts(t, "]");
 }
 
+static void put_amx(weft__strbuf *t, const weft_machine *m)
+{
+    weft__strbuf_puts(t, ", \"amx\": ");
+    if (m->amx_gops > 0) {
+        weft__strbuf_printf(t, "{\"used\": %s, \"gops\": %.3f, \"below_gops\": %.3f",
+                            doctor_amx_used(m) ? "true" : "false", m->amx_gops, m->below_amx_gops);
+        put_string_of(t, "below", m->below_amx);
+        weft__strbuf_puts(t, "}");
+    } else {
+        weft__strbuf_puts(t, "null");
+    }
+}
+
 static void put_machine(weft__strbuf *t, const weft_machine *m)
 {
     weft__strbuf_puts(t, "{\"processor\": ");
@@ -240,6 +254,7 @@ static void put_machine(weft__strbuf *t, const weft_machine *m)
     put_words(t, "tiers_found", m->tiers_found);
     put_words(t, "tiers_used", m->tiers_used);
     put_string_of(t, "tuned_for", m->tuned_for);
+    put_amx(t, m);
     weft__strbuf_puts(t, ", \"caches\": [");
     for (int i = 0; i < m->n_caches; i++) {
         const weft_cache *c = &m->caches[i];

@@ -37,6 +37,8 @@ typedef struct doctor_finding {
 
 /* In the order in which they matter; returns how many. Of the facts alone. */
 int doctor_advise(const doctor_facts *f, doctor_finding out[DOCTOR_FINDINGS]);
+/* Do products of quantized weights go to AMX? */
+int doctor_amx_used(const weft_machine *m);
 /* The ranges of n measurements on n_threads threads. */
 void doctor_summarize(const weft_peaks *rounds, int n, int n_threads, doctor_measured *out);
 /* 2 where two threads per core multiply faster and read no slower, beyond what rounds differ by; else 1. */

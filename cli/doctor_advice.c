@@ -51,6 +51,31 @@ static void advise_tiers(struct list *l, const doctor_facts *f)
     }
 }
 
+int doctor_amx_used(const weft_machine *m)
+{
+    for (const char *tier = m->tiers_used; *tier; tier += strspn(tier, ", ")) {
+        const size_t n = strcspn(tier, ", ");
+        if (n == 3 && !memcmp(tier, "amx", 3)) return 1;
+        tier += n;
+    }
+    return 0;
+}
+
+static void advise_amx(struct list *l, const doctor_facts *f)
+{
+    const weft_machine *m = &f->machine;
+    if (m->amx_gops <= 0) return;
+    if (doctor_amx_used(m))
+        say(add(l, "amx", DOCTOR_HELPS, ""),
+            "products of quantized weights go to AMX, with %.0f GOPS per core here; %s would reach %.0f", m->amx_gops,
+            m->below_amx, m->below_amx_gops);
+    else
+        say(add(l, "amx", DOCTOR_NOTE, ""),
+            "products of quantized weights go to %s, with %.0f GOPS per core here; AMX would reach %.0f, with the same "
+            "results",
+            m->below_amx, m->below_amx_gops, m->amx_gops);
+}
+
 static void advise_cores(struct list *l, const doctor_facts *f)
 {
     const weft_machine *m = &f->machine;
@@ -119,6 +144,7 @@ int doctor_advise(const doctor_facts *f, doctor_finding out[DOCTOR_FINDINGS])
 {
     struct list l = {out, 0};
     advise_tiers(&l, f);
+    advise_amx(&l, f);
     advise_cores(&l, f);
     advise_memory(&l, f);
     advise_rest(&l, f);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/place.h"
 #include "base/text.h"
 #include "places.h"
 
@@ -135,7 +136,7 @@ static int rewrite(const history *h)
 static int open_file(const char *path)
 {
     struct stat s;
-    if (make_folders_above(path)) return -1;
+    if (weft__place_folders(path)) return -1;
     const int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600); /* a pipe would wait */
     if (fd < 0) return -1;
     if (!fstat(fd, &s) && S_ISREG(s.st_mode) && (!(s.st_mode & 077) || !fchmod(fd, 0600))) return fd;

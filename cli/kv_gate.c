@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/place.h"
 #include "kept.h"
 #include "kv_quality.h"
 #include "kv_type.h"
-#include "places.h"
 #include "terminal.h"
 #include "weft/version.h"
 
@@ -24,7 +24,7 @@ int kv_gate_keep(kv_quality *q)
 {
     const kv_figures f = kv_figures_of(&q->all);
     char path[PATH_MAX], key[128];
-    if (!place_in_cache(path, sizeof path, NAME)) return 0;
+    if (weft__place_in_cache(path, sizeof path, NAME) != 1) return 0;
     weft__json *e = weft__json_new_object();
     gate_key(q->fingerprint, q->type, key);
     if (weft__json_set(e, "model", weft__json_new_string(q->model, strlen(q->model))) &&
@@ -46,7 +46,7 @@ void kv_gate_warn(const char *command, const weft_model *model, const char *type
     char path[PATH_MAX], key[128], fingerprint[33], name[WEFT_KV_NAME_MAX];
     double kld = 0, top = 0, max_kld = 0, min_top = 0;
     int exceeded = 0;
-    if (!place_in_cache(path, sizeof path, NAME)) return;
+    if (weft__place_in_cache(path, sizeof path, NAME) != 1) return;
     weft__json *kept = kept_read(path);
     if (!kept) return;
     weft_model_fingerprint(model, fingerprint);

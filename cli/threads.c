@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/place.h"
 #include "kept.h"
-#include "places.h"
 
 enum { KEY_BYTES = 192 };
 
@@ -29,7 +29,8 @@ int32_t threads_to_use(int32_t asked)
     char path[PATH_MAX], key[KEY_BYTES];
     const char *wish = getenv("WEFT_THREADS");
     int64_t per_core = 0;
-    if (asked > 0 || (wish && *wish) || !place_in_cache(path, sizeof path, NAME) || access(path, R_OK)) return asked;
+    if (asked > 0 || (wish && *wish)) return asked;
+    if (weft__place_in_cache(path, sizeof path, NAME) != 1 || access(path, R_OK)) return asked;
     weft__json *kept = kept_read(path);
     if (!kept || weft_machine_describe(&m, NULL)) m.n_threads_smt = 0;
     key_of(&m, key);
@@ -41,7 +42,7 @@ int32_t threads_to_use(int32_t asked)
 int threads_keep(const weft_machine *m, int threads_per_core)
 {
     char path[PATH_MAX], key[KEY_BYTES];
-    if (!place_in_cache(path, sizeof path, NAME)) return 0;
+    if (weft__place_in_cache(path, sizeof path, NAME) != 1) return 0;
     weft__json *entry = weft__json_new_object();
     key_of(m, key);
     if (weft__json_set(entry, "threads_per_core", weft__json_new_int(threads_per_core)))

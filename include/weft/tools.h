@@ -190,6 +190,11 @@ typedef struct weft_machine {
     char tuned_for[32];                   /* microarchitecture */
     char huge_pages[32];                  /* transparent ones: "always", "madvise", "never" */
     char huge_defrag[32], governor[32], perf_paranoid[32];
+    /* 10^9 multiplications and additions per second of quantized products by AMX and by the tier below it, whose name
+     * follows: the faster one is used. That is measured when the CPU is first opened, and kept; 0, 0 and "": it was not
+     * yet, or there is no AMX, or WEFT_CPU names a tier. */
+    double amx_gops, below_amx_gops;
+    char below_amx[32];
 } weft_machine;
 
 /* out->size set by the caller. WEFT_ARGUMENT: WEFT_CPU names no tier. */

@@ -11,8 +11,9 @@
  * the model's threads; a model of one thread has none, and its steps run at once, each on the thread that asks. A
  * session belongs to one thread at a time, those of a group together. Processors with AMX: when the first model is
  * loaded, the process asks Linux for the tile registers, and from then on no thread may set an alternate signal
- * stack below 12 KB (sysconf(_SC_MINSIGSTKSZ)); WEFT_CPU=avx512bf16 does without them. Strings are UTF-8. Token ids
- * are int32. */
+ * stack below 12 KB (sysconf(_SC_MINSIGSTKSZ)); WEFT_CPU=avx512bf16 does without them. Whether AMX or VNNI is faster
+ * is then measured for some 15 ms, once for a start of the system: the figures are kept in amx.txt of the cache's
+ * folder (WEFT_CACHE); where WEFT_CPU is set nothing is measured. Strings are UTF-8. Token ids are int32. */
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "backend/choice.h"
 #include "base/cgroup.h"
 #include "base/cpu.h"
 #include "base/machine.h"
@@ -21,6 +22,18 @@ static void list_tiers(uint32_t mask, char *out, size_t size)
             n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "", weft__tier_name((weft__tier)t));
 }
 
+/* As the CPU provider chooses. */
+static void describe_choice(uint32_t *used, weft_machine *m)
+{
+    const char *wish = getenv("WEFT_CPU");
+    weft__cpu_rates rates;
+    if ((wish && *wish) || !weft__cpu_known_rates(*used, &rates)) return;
+    m->amx_gops = (double)rates.amx * 1e-3;
+    m->below_amx_gops = (double)rates.below * 1e-3;
+    snprintf(m->below_amx, sizeof m->below_amx, "%s", weft__tier_name(rates.tier_below));
+    *used = weft__cpu_without_slower(*used, &rates);
+}
+
 static weft_status describe_processor(weft_machine *m, weft_error *err)
 {
     uint32_t found, used;
@@ -28,6 +41,7 @@ static weft_status describe_processor(weft_machine *m, weft_error *err)
     weft_status st = weft__tier_mask_for(NULL, &found, err);
     if (!st) st = weft__tier_mask_for(getenv("WEFT_CPU"), &used, err);
     if (st) return st;
+    describe_choice(&used, m);
     list_tiers(found, m->tiers_found, sizeof m->tiers_found);
     list_tiers(used, m->tiers_used, sizeof m->tiers_used);
     snprintf(m->processor, sizeof m->processor, "%s", weft__machine_processor());

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -13,24 +12,25 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/place.h"
 
 enum { TRIES = 8 };
 
+static weft_status too_long(weft_error *err)
+{
+    return weft_fail(err, WEFT_LIMIT, "the path of the model cache is too long");
+}
+
 static weft_status printed(int n, size_t capacity, weft_error *err)
 {
-    return n < 0 || (size_t)n >= capacity ? weft_fail(err, WEFT_LIMIT, "the path of the model cache is too long")
-                                          : WEFT_OK;
+    return n < 0 || (size_t)n >= capacity ? too_long(err) : WEFT_OK;
 }
 
 weft_status weft__hub_cache_root(char out[WEFT__HUB_CACHE_PATH], weft_error *err)
 {
-    const char *own = getenv("WEFT_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = -1;
-    if (own && own[0]) n = snprintf(out, WEFT__HUB_CACHE_PATH, "%s", own);
-    else if (xdg && xdg[0] == '/') n = snprintf(out, WEFT__HUB_CACHE_PATH, "%s/weft", xdg);
-    else if (home && home[0] == '/') n = snprintf(out, WEFT__HUB_CACHE_PATH, "%s/.cache/weft", home);
-    else return weft_fail(err, WEFT_NOT_FOUND, "no place for pulled models: set WEFT_CACHE or HOME");
-    return printed(n, WEFT__HUB_CACHE_PATH, err);
+    const int found = weft__place_in_cache(out, WEFT__HUB_CACHE_PATH, NULL);
+    if (!found) return weft_fail(err, WEFT_NOT_FOUND, "no place for pulled models: set WEFT_CACHE or HOME");
+    return found > 0 ? WEFT_OK : too_long(err);
 }
 
 weft_status weft__hub_cache_path(const weft__hub_name *name, const char *path, char *out, size_t capacity,

@@ -9,8 +9,10 @@ import subprocess
 import tempfile
 import unittest
 
-from common import EMULATED, PATIENCE, WEFT, leave_out, main, run
+from common import EMULATED, PATIENCE, WEFT, leave_out, main, needs, run
 
+with open("/proc/cpuinfo") as cpuinfo:
+    HAVE_AMX = "amx_int8" in cpuinfo.read()
 TWO_THREADS = "core:2 pu:2"  # hwloc's notation; nothing is bound on a machine that is not there
 
 
@@ -75,6 +77,45 @@ class Doctor(unittest.TestCase):
         with open(self.kept) as f:
             kept = json.load(f)
         self.assertEqual(list(kept.values()), [{"threads_per_core": d["threads_per_core"]}])
+
+    def logits(self, model):
+        return self.weft("eval", "logits", model, "--tokens", " ".join(str(3 + 5 * i) for i in range(70)), "-o", "-").stdout
+
+    @needs(HAVE_AMX, "no AMX here")
+    def test_either_of_amx_and_vnni_is_taken_with_the_same_bits(self):
+        """By what was measured when a model was first loaded; a plan of the one is used by the other, and kept keys and values stay."""
+        self.assertIsNone(self.doctor("--no-measure")["amx"])
+        with tempfile.TemporaryDirectory(prefix="weft-doctor-") as folder:
+            models = {kind: os.path.join(folder, kind + ".gguf") for kind in ("q4_0", "q4_k", "q8_0", "bf16")}
+            for kind, model in models.items():
+                self.weft("bench", "--synthetic", "tiny", "--type", kind, "--write", model)
+            plan = os.path.join(folder, "q4_0.plan")
+            before = {kind: self.logits(model) for kind, model in models.items()}
+            told = self.doctor("--no-measure")
+            if not told["amx"]:
+                self.skipTest("this program has no kernels for AMX")
+            with open(os.path.join(self.cache, "amx.txt")) as f:
+                key = f.read().rsplit(":", 1)[0]
+            self.weft("compile", models["q4_0"], plan)
+            devices = set()
+            for used, amx, below in ((True, 900000, 100000), (False, 100000, 900000)):
+                with open(os.path.join(self.cache, "amx.txt"), "w") as f:
+                    f.write(f"{key}: {amx} {below}\n")
+                told = self.doctor("--no-measure")
+                self.assertEqual(told["amx"], {"used": used, "gops": amx / 1000, "below_gops": below / 1000, "below": "avx512vnni"})
+                self.assertEqual("amx" in told["tiers_used"], used)
+                kernels = self.weft("info", "--plan", models["q4_0"]).stdout
+                self.assertIn(b"matmul_q4_0_amx" if used else b"matmul_q4_0_avx512vnni", kernels)
+                self.assertEqual({kind: self.logits(model) for kind, model in models.items()}, before)
+                self.assertEqual(self.logits(plan), before["q4_0"])
+                self.assertNotIn(b"compiled again", self.weft("run", plan, "hello", "-n", "1").stderr)
+                devices.add(self.weft("devices", "--json").stdout)
+                self.assertIn("AMX", self.weft("doctor", "--no-measure").stdout.decode())
+            self.assertEqual(len(devices), 1, devices)  # by which kept keys and values are told apart
+            forced = self.doctor("--no-measure", WEFT_CPU="amxbf16")
+            self.assertIsNone(forced["amx"])
+            self.assertIn("amx", forced["tiers_used"])
+            self.assertIn(b"matmul_q4_0_amx", self.weft("info", "--plan", models["q4_0"], WEFT_CPU="amxbf16").stdout)
 
     def test_run_uses_what_was_kept_for_this_machine_alone(self):
         d = self.doctor("--no-measure", HWLOC_SYNTHETIC=TWO_THREADS)

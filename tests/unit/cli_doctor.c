@@ -116,6 +116,25 @@ static void what_is_missing_is_told_with_a_command(void **state)
     assert_null(of(&f, "counters"));
 }
 
+static void which_of_amx_and_vnni_is_taken_is_told(void **state)
+{
+    (void)state;
+    doctor_facts f = good();
+    assert_null(of(&f, "amx"));
+    strcpy(f.machine.tiers_found, "amxbf16, amx, avx512bf16, avx512vnni, ref");
+    strcpy(f.machine.tiers_used, f.machine.tiers_found);
+    assert_null(of(&f, "amx")); /* not measured, or WEFT_CPU names a tier */
+    f.machine.amx_gops = 931;
+    f.machine.below_amx_gops = 487;
+    strcpy(f.machine.below_amx, "avx512vnni");
+    assert_int_equal(of(&f, "amx")->state, DOCTOR_HELPS);
+    assert_non_null(strstr(of(&f, "amx")->text, "go to AMX, with 931 GOPS per core here; avx512vnni would reach 487"));
+    strcpy(f.machine.tiers_used, "amxbf16, avx512bf16, avx512vnni, ref"); /* products of BF16 stay */
+    f.machine.below_amx_gops = 1200;
+    assert_int_equal(of(&f, "amx")->state, DOCTOR_NOTE);
+    assert_non_null(strstr(of(&f, "amx")->text, "go to avx512vnni, with 1200 GOPS per core here; AMX would reach 931"));
+}
+
 static doctor_measured measured(double read, double product)
 {
     return (doctor_measured){
@@ -157,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_missing_where_all_is_there),
         cmocka_unit_test(what_is_missing_is_told_with_a_command),
+        cmocka_unit_test(which_of_amx_and_vnni_is_taken_is_told),
         cmocka_unit_test(two_threads_per_core_are_taken_where_they_help),
         cmocka_unit_test(rounds_become_a_range),
     };

@@ -25,6 +25,7 @@ struct weft_backend {
     weft__pool *pool;
     int n_threads;
     uint32_t tiers;
+    uint32_t named; /* these, and AMX where it would give the same bits, slower (choice.h) */
     const weft__kernels *k;
     int exact;              /* products in f32 from activations as they are */
     weft_buffer *to_read;   /* NULL until the limits are measured: measure.c */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/choice.h"
 #include "backend/cpu/adapter/adapter.h"
 #include "backend/linked.h"
 #include "base/alloc.h"
@@ -72,7 +73,8 @@ static weft_status cpu_open(const weft_host_api *host, const char *options, weft
     *out = NULL;
     weft_status st = read_options(options, &s, err);
     if (st) return st;
-    if ((st = weft__tier_mask_for(s.cpu[0] ? s.cpu : getenv("WEFT_CPU"), &tiers, err))) return st;
+    const char *wish = s.cpu[0] ? s.cpu : getenv("WEFT_CPU");
+    if ((st = weft__tier_mask_for(wish, &tiers, err))) return st;
     if ((st = weft__kernel_tune_init(err))) return st;
     if (s.exact < 0) {
         const char *exact = getenv("WEFT_EXACT");
@@ -87,7 +89,8 @@ static weft_status cpu_open(const weft_host_api *host, const char *options, weft
         return st;
     }
     b->n_threads = weft__pool_size(b->pool);
-    b->tiers = tiers;
+    b->tiers = wish && *wish ? tiers : weft__cpu_choose(tiers);
+    b->named = tiers;
     b->k = weft__kernels_get(tiers);
     b->exact = s.exact;
     *out = b;
@@ -112,11 +115,12 @@ static weft_status cpu_describe(weft_backend *b, weft_backend_info *out, weft_er
                          sizeof *out);
     weft_backend_info info = {
         .size = out->size, .n_units = b->n_threads, .name = "cpu", .memory_bytes = weft__machine_memory_bytes()};
-    /* Results that are kept, of adapters' products too, are told apart by this. */
+    /* Results that are kept, of adapters' products too, are told apart by this: it does not change with what is
+     * faster. */
     size_t n =
         (size_t)snprintf(info.device, sizeof info.device, "%s%s", weft__machine_processor(), b->exact ? ", exact" : "");
     for (int t = WEFT__TIER_COUNT - 1; t >= 0 && n < sizeof info.device; t--) {
-        if (b->tiers >> t & 1)
+        if (b->named >> t & 1)
             n += (size_t)snprintf(info.device + n, sizeof info.device - n, ", %s", weft__tier_name((weft__tier)t));
     }
     info.domains = 1u << WEFT_DOMAIN_HOST | 1u << WEFT_DOMAIN_MAPPED | 1u << WEFT_DOMAIN_PINNED |
