@@ -70,7 +70,9 @@ weft_status weft__teach_keep_more(weft__teach_inner *s, weft_error *err)
         st = weft__teach_questions(s->t, k->tok, asked, sizeof asked / sizeof *asked,
                                    s->style.n ? &of_style : &of_facts, &questions, err);
     if (!st) st = weft__teach_answer(s->t, k->tok, questions.text, questions.n, WEFT__TEACH_ANSWER, &said, err);
+    const size_t n_given = s->kept.n;
     if (!st) st = keep_answered(s, &said, err);
+    if (!st && s->style.n) st = weft__teach_hold_out(s, n_given, err);
     weft__teach_texts_free(&questions);
     weft__teach_texts_free(&said);
     weft__free(begin);
