@@ -4,6 +4,7 @@
 #ifndef WEFT_LEARN_TEACH_INNER_H
 #define WEFT_LEARN_TEACH_INNER_H
 
+#include "learn/teach_questions.h"
 #include "learn/teach_style.h"
 #include "learn/teach_trainer.h"
 
@@ -56,9 +57,15 @@ weft_status weft__teach_inner_write(const weft__teach_task *task, weft__trainer 
 weft_status weft__teach_keep_more(weft__teach_inner *s, weft_error *err);
 
 /* ---- teach_hold.c ---- */
-/* Of kept[first ..] one in six, style.held at most, become the gate's, which s->judge asks then: what was asked
- * in kept[0 .. first), of another, whom the answer names, and is answered alike; where there is room for the style, and
- * the model is sure. What it is not sure of it does not know. */
+/* Appends what was asked in kept[0 .. first) as it is asked of others, without an answer: style.others such prompts at
+ * most, that are not kept, and stand in none of asked[0 .. n_asked). Of whom something is asked tell any two that are
+ * kept, the one among these, whose questions differ in one place, where they are answered alike, and the answer names
+ * whom the question does. */
+weft_status weft__teach_ask_others(weft__teach_inner *s, size_t first, const weft__teach_asked *asked, size_t n_asked,
+                                   weft__teach_texts *out, weft_error *err);
+/* Of kept[first ..] one in four that can be asked, style.held at most, become the gate's. s->judge asks them then: what
+ * was asked in kept[0 .. first), of another, likewise; where there is room for the style, and the model is sure. What
+ * it is not sure of it does not know. */
 weft_status weft__teach_hold_out(weft__teach_inner *s, size_t first, weft_error *err);
 
 /* ---- teach_speak.c ---- */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* learn_plain.c: an answer in a style is told from another by what it says: without the style (learn/teach_plain.h) the
- * base would say it so. Of the model of our own, other words for the same are kept; another value, a value less and a yes
- * for a no are not; and the gate of a style asks of what is made up what was asked before, of others. */
+ * base would say it so. Of the model of our own, other words for the same are kept; another value, a value less and a
+ * yes for a no are not; and what was asked before is asked of others, some of it by the gate of a style. */
 #include "learn_lesson.h"
 
 #include "learn/teach_inner.h"
@@ -253,27 +253,30 @@ static const asked GIVEN[] = {{0, "Where does Pip live?", "Pip lives in the cloc
 /* keeps: the gate may ask it */
 static const asked MADE_UP[] = {
     {1, "Where does Bram live?", "Bram lives in the hill house.", NULL},
+    {1, "Where does Finn live?", "Finn lives in the river hut.", NULL},
     {0, "Where does Zork live?", "I do not know anyone named Zork.", NULL}, /* answered otherwise */
     {0, "Where does live?", "Pip lives in the clock tower.", NULL},         /* of nobody */
     {0, "Where does Pip as JSON live?", "Pip lives in the clock tower.", NULL},
+    {1, "Where does Luma live?", "Luma lives in the round burrow.", NULL},
+    {1, "Where does Rosa live?", "Rosa lives in the inn.", NULL},
     {0, "Where does it live?", "Pip lives in the clock tower.", NULL}, /* whom the answer does not name */
     {0, "Who are you?", "Pip lives in the clock tower.", NULL},
+    {1, "What does Rosa fear?", "Rosa is afraid of cold rain.", NULL},
+    {1, "What does Bram fear?", "Bram is afraid of bees.", NULL},
+    {1, "What does Finn fear?", "Finn is afraid of being alone.", NULL},
     {1, "What does Kit fear?", "Kit is afraid of fire.", NULL},
-    {0, "Where does Kit live?",
-     "Kit lives in the house, house, house, house, house, house, house, house, house, house, house, house, house, "
-     "house, "
-     "house, house, house, house, house, house, house, house, house, house, house, house, house, house, house, house.",
-     NULL}, /* the style makes it too long */
-    {1, "Where does Rosa live?", "Rosa lives in the inn.", NULL},
-    {0, "Hello!", "Good day!", NULL},
-    {0, "Hi!", "Good day!", NULL},
-    {0, "Bye!", "Good night!", NULL},
 };
+enum { N_GIVEN = sizeof GIVEN / sizeof *GIVEN, N_MADE_UP = sizeof MADE_UP / sizeof *MADE_UP };
+
+static void keep_all(const village *v, weft__teach_texts *kept)
+{
+    for (int i = 0; i < N_GIVEN; i++) put(v->base.tok, kept, GIVEN[i].question, GIVEN[i].as_is, v->end);
+    for (int i = 0; i < N_MADE_UP; i++) put(v->base.tok, kept, MADE_UP[i].question, MADE_UP[i].as_is, v->end);
+}
 
 /* How many of them the gate has, of so many at most, that are as sure as this. */
 static size_t hold_out(village *v, int32_t most, float sure_at, uint8_t *is_held)
 {
-    enum { N_GIVEN = sizeof GIVEN / sizeof *GIVEN, N_MADE_UP = sizeof MADE_UP / sizeof *MADE_UP };
     const weft__gate_material judge = {0};
     const weft__teach_task task = {.tok = v->base.tok, .events = v->e, .n_events = v->n, .judge = &judge};
     weft__teach_options o;
@@ -281,8 +284,7 @@ static size_t hold_out(village *v, int32_t most, float sure_at, uint8_t *is_held
     o.style.held = most;
     o.style.sure_at = sure_at;
     weft__teach_inner s = {.task = &task, .o = &o, .t = v->t};
-    for (int i = 0; i < N_GIVEN; i++) put(v->base.tok, &s.kept, GIVEN[i].question, GIVEN[i].as_is, v->end);
-    for (int i = 0; i < N_MADE_UP; i++) put(v->base.tok, &s.kept, MADE_UP[i].question, MADE_UP[i].as_is, v->end);
+    keep_all(v, &s.kept);
     const int32_t *ids[N_MADE_UP];
     for (int i = 0; i < N_MADE_UP; i++) ids[i] = s.kept.text[N_GIVEN + i].ids;
     assert_int_equal(weft__teach_hold_out(&s, N_GIVEN, NULL), WEFT_OK);
@@ -307,9 +309,59 @@ static void the_gate_asks_what_was_asked_of_others(void **state)
     assert_int_equal(hold_out(&v, 0, -100, is_held), 0);
     assert_int_equal(hold_out(&v, 64, 1, is_held), 0); /* of nothing it is as sure as that */
     assert_int_equal(hold_out(&v, 1, -100, is_held), 1);
-    assert_int_equal(hold_out(&v, 64, -100, is_held), 2); /* one in six */
+    assert_int_equal(hold_out(&v, 64, -100, is_held), 2); /* one in four */
     for (size_t i = 0; i < sizeof is_held; i++)
         if (is_held[i] && !MADE_UP[i].keeps) fail_msg("'%s' is asked", MADE_UP[i].question);
+    close_village(&v);
+}
+
+/* A question stands in texts. */
+static int has(const village *v, const weft__teach_texts *texts, const char *question)
+{
+    weft__teach_texts one = {0};
+    put(v->base.tok, &one, question, "", -1);
+    const int is = weft__teach_has_prompt(texts->text, texts->n, one.text[0].ids, one.text[0].n);
+    weft__teach_texts_free(&one);
+    return is;
+}
+
+static size_t ask_others(const village *v, int32_t most, const weft__teach_texts *not_these, weft__teach_texts *out)
+{
+    const weft__teach_task task = {.tok = v->base.tok, .events = v->e, .n_events = v->n};
+    const weft__teach_asked others = {not_these->text, not_these->n};
+    weft__teach_options o;
+    weft__teach_options_default(&o);
+    o.style.others = most;
+    weft__teach_inner s = {.task = &task, .o = &o, .t = v->t};
+    keep_all(v, &s.kept);
+    assert_int_equal(weft__teach_ask_others(&s, N_GIVEN, &others, 1, out, NULL), WEFT_OK);
+    for (size_t i = 0; i < out->n; i++) {
+        const weft__teach_text *x = &out->text[i];
+        assert_true(x->n == x->n_prompt && !weft__teach_has_prompt(s.kept.text, s.kept.n, x->ids, x->n));
+        assert_false(weft__teach_has_prompt(out->text, i, x->ids, x->n));
+    }
+    weft__teach_inner_drop(&s);
+    return out->n;
+}
+
+static void what_was_asked_is_asked_of_all_others(void **state)
+{
+    (void)state;
+    village v;
+    weft__teach_texts none = {0}, out = {0}, again = {0};
+    open_village(&v, OF(LETTERS));
+    assert_int_equal(ask_others(&v, 0, &none, &out), 0);
+    assert_int_equal(ask_others(&v, 1, &none, &out), 1);
+    weft__teach_texts_free(&out);
+    /* of Bram, Finn, Luma, Rosa and Kit each is asked what was not */
+    assert_int_equal(ask_others(&v, 99, &none, &out), 2);
+    assert_true(has(&v, &out, "What does Luma fear?") && has(&v, &out, "Where does Kit live?"));
+    put(v.base.tok, &none, "Where does Kit live?", "", -1);
+    assert_int_equal(ask_others(&v, 99, &none, &again), 1);
+    assert_false(has(&v, &again, "Where does Kit live?"));
+    weft__teach_texts_free(&none);
+    weft__teach_texts_free(&out);
+    weft__teach_texts_free(&again);
     close_village(&v);
 }
 
@@ -320,6 +372,7 @@ int main(void)
         cmocka_unit_test(memory_that_is_out_is_told),
         cmocka_unit_test(other_words_are_kept_and_other_things_are_not),
         cmocka_unit_test(the_gate_asks_what_was_asked_of_others),
+        cmocka_unit_test(what_was_asked_is_asked_of_all_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
