@@ -37,9 +37,9 @@ void weft__teach_options_default(weft__teach_options *o)
                                .styles = 1,
                                .style = {.rank = 8,
                                          .lr = 2e-3f,
-                                         .draws = 512,
-                                         .questions = 256,
-                                         .others = 288,
+                                         .draws = 768,
+                                         .questions = 384,
+                                         .others = 160,
                                          .held = 64,
                                          .sure_at = -0.693f, /* likelier than all else together */
                                          .temperature = 0.7f,

@@ -10,8 +10,6 @@
 #include "learn/teach_questions.h"
 #include "learn/teach_words.h"
 
-enum { SHARE_HELD = 4 /* one of so many that can be asked, at most */ };
-
 /* A kept text as words. */
 typedef struct spoken {
     weft__teach_list question, answer;
@@ -26,12 +24,12 @@ typedef struct holding {
     weft__teach_inner *s;
     size_t first; /* of what was made up */
     weft__teach_words words;
-    spoken *all; /* [n_read] of what is kept */
-    size_t n_read;
-    int32_t frame;    /* words that all questions begin and end with */
-    uint8_t *can;     /* [kept - first] be asked by the gate */
-    float *least;     /* log p of the least likely token of each */
-    uint8_t *differs; /* of an answer */
+    spoken *all;         /* [n_read] of what is kept */
+    size_t n_read, from; /* from: of what the gate may have */
+    int32_t frame;       /* words that all questions begin and end with */
+    uint8_t *can;        /* [kept - first] be asked by the gate */
+    float *least;        /* log p of the least likely token of each */
+    uint8_t *differs;    /* of an answer */
     size_t differs_room;
 } holding;
 
@@ -242,16 +240,16 @@ weft_status weft__teach_ask_others(weft__teach_inner *s, size_t first, const wef
 static weft_status choose_askable(holding *h, size_t *n_can, weft_error *err)
 {
     weft__teach_inner *s = h->s;
-    const size_t n = s->kept.n - h->first;
+    const size_t n = s->kept.n - h->from;
     const int32_t room = WEFT__TEACH_ANSWER - growth_of(s->task);
-    weft_status st = weft__teach_check(s->t, s->kept.text + h->first, n, h->can, h->least, err);
+    weft_status st = weft__teach_check(s->t, s->kept.text + h->from, n, h->can, h->least, err);
     *n_can = 0;
     for (size_t i = 0; !st && i < n; i++) {
-        const weft__teach_text *x = &s->kept.text[h->first + i];
+        const weft__teach_text *x = &s->kept.text[h->from + i];
         int can = 0;
         for (size_t k = 0; h->least[i] >= s->o->style.sure_at && x->n - x->n_prompt <= room && !can && k < h->first;
              k++)
-            can = asks_the_same(h, &h->all[h->first + i], &h->all[k], &(asked_place){0});
+            can = asks_the_same(h, &h->all[h->from + i], &h->all[k], &(asked_place){0});
         if (can < 0) st = weft__teach_no_memory(err);
         h->can[i] = can > 0;
         *n_can += h->can[i];
@@ -259,24 +257,22 @@ static weft_status choose_askable(holding *h, size_t *n_can, weft_error *err)
     return st;
 }
 
-/* Moves n_held of n_can to the gate's, evenly. */
+/* n_held of n_can become the gate's, evenly; the others are not kept. */
 static weft_status move(holding *h, size_t n_can, size_t n_held, weft_error *err)
 {
     weft__teach_texts *kept = &h->s->kept, *held = &h->s->held;
-    size_t nth = 0, left = h->first;
+    size_t nth = 0;
     if (!weft__grow(&held->text, &held->room, n_held + 1, sizeof *held->text)) return weft__teach_no_memory(err);
-    for (size_t i = h->first; i < kept->n; i++) {
+    for (size_t i = h->from; i < kept->n; i++) {
         const weft__teach_text x = kept->text[i];
         const size_t before = n_can ? nth * n_held / n_can : 0;
-        nth += h->can[i - h->first];
+        nth += h->can[i - h->from];
         if (n_can && nth * n_held / n_can > before) held->text[held->n++] = x;
-        else kept->text[left++] = x;
+        else weft__free((void *)(uintptr_t)x.ids);
     }
-    kept->n = left;
+    kept->n = h->from;
     return WEFT_OK;
 }
-
-/* ---- all of it ---- */
 
 /* The gate asks these, too. */
 static weft_status ask_held(weft__teach_inner *s, weft_error *err)
@@ -292,14 +288,15 @@ static weft_status ask_held(weft__teach_inner *s, weft_error *err)
     return WEFT_OK;
 }
 
-weft_status weft__teach_hold_out(weft__teach_inner *s, size_t first, weft_error *err)
+weft_status weft__teach_hold_out(weft__teach_inner *s, size_t first, size_t from, weft_error *err)
 {
     holding h;
     size_t n_can = 0;
     weft_status st = open_holding(&h, s, first, err);
+    h.from = from;
     if (!st) st = choose_askable(&h, &n_can, err);
-    const size_t most = (size_t)s->o->style.held, share = n_can / SHARE_HELD;
-    if (!st) st = move(&h, n_can, share < most ? share : most, err);
+    const size_t most = (size_t)s->o->style.held;
+    if (!st) st = move(&h, n_can, n_can < most ? n_can : most, err);
     close_holding(&h);
     return st ? st : ask_held(s, err);
 }

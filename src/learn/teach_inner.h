@@ -63,10 +63,10 @@ weft_status weft__teach_keep_more(weft__teach_inner *s, weft_error *err);
  * whom the question does. */
 weft_status weft__teach_ask_others(weft__teach_inner *s, size_t first, const weft__teach_asked *asked, size_t n_asked,
                                    weft__teach_texts *out, weft_error *err);
-/* Of kept[first ..] one in four that can be asked, style.held at most, become the gate's. s->judge asks them then: what
- * was asked in kept[0 .. first), of another, likewise; where there is room for the style, and the model is sure. What
- * it is not sure of it does not know. */
-weft_status weft__teach_hold_out(weft__teach_inner *s, size_t first, weft_error *err);
+/* Of kept[from ..] style.held at most become the gate's, which s->judge asks then, and the others go: what was asked in
+ * kept[0 .. first), of another, likewise; where there is room for the style, and the model is sure. What it is not sure
+ * of it does not know. */
+weft_status weft__teach_hold_out(weft__teach_inner *s, size_t first, size_t from, weft_error *err);
 
 /* ---- teach_speak.c ---- */
 /* A style is learned: as far as it comes out; then other answers are said in it, and it is learned anew by these. */

@@ -85,8 +85,9 @@ weft_status weft__teach_keep_more(weft__teach_inner *s, weft_error *err)
                                    s->style.n ? &of_style : &of_facts, &questions, err);
     if (!st) st = weft__teach_answer(s->t, k->tok, questions.text, questions.n, WEFT__TEACH_ANSWER, &said, err);
     if (!st) st = keep_answered(s, &said, err);
+    const size_t n_made_up = s->kept.n;
     if (!st && s->style.n) st = keep_of_others(s, n_given, asked + 2, sizeof asked / sizeof *asked - 2, err);
-    if (!st && s->style.n) st = weft__teach_hold_out(s, n_given, err);
+    if (!st && s->style.n) st = weft__teach_hold_out(s, n_given, n_made_up, err);
     weft__teach_texts_free(&questions);
     weft__teach_texts_free(&said);
     weft__free(begin);
