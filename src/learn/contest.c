@@ -9,37 +9,56 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "learn/distil.h"
-#include "learn/teach_style.h"
-#include "learn/teach_trainer.h"
+#include "learn/teach_inner.h"
 
 typedef struct contest {
     const weft__contest_task *task;
-    weft__teach_style style; /* that the corrections have in common; of none (n 0), they are facts */
+    weft__teach_style style;    /* that the corrections have in common; of none (n 0), they are facts */
+    weft__teach_inner by_style; /* of one: what its gate asks, once it was asked for */
     weft__contest_entry entry[WEFT__CONTEST_MOST];
     int32_t n, written; /* written: whose the file is; -1: nobody's */
 } contest;
 
 /* ---- asking ---- */
 
+/* What the gate of a style asks, as of one that learned it in the first attempt. */
+static weft_status gather_by_style(contest *c, weft__trainer *t, weft__gate_material *out, weft_error *err)
+{
+    weft__teach_inner *s = &c->by_style;
+    weft_status st = WEFT_OK;
+    if (!s->task) {
+        *s = (weft__teach_inner){.task = &c->task->teach, .o = c->task->options, .t = t, .style = c->style};
+        st = weft__teach_inner_gather(s, err);
+        s->t = NULL;
+    }
+    *out = s->judge;
+    return st;
+}
+
 /* As weft__teach asks one that learned from the base: what is to stay is what the base says. Whether this one learned
  * facts or a style it does not tell: it is asked for the one first, then for the other. */
-static weft_status ask_gate(const contest *c, const weft__adapt *a, weft__gate_report *out, weft_error *err)
+static weft_status ask_gate(contest *c, const weft__adapt *a, weft__gate_report *out, weft_error *err)
 {
     const weft__teach_task *k = &c->task->teach;
-    weft__gate_material m = *k->judge;
+    weft__gate_material m = *k->judge, of_style = {0};
     weft__trainer *t = NULL;
-    weft__gate *gate = NULL;
+    weft__gate *gate = NULL, *styled = NULL;
     m.goes_on = c->task->now_goes_on;
     const weft__teach_lora lora = {.like = a, .lr = c->task->options->lr, .max_rows = weft__teach_longest(k)};
     weft_status st = weft__teach_trainer_open(k->base, c->task->options, &lora, &t, err);
     if (!st) st = weft__gate_open(t, k->tok, &m, k->events, k->n_events, WEFT__TEACH_ANSWER, &gate, err);
+    if (!st && c->style.n) st = gather_by_style(c, t, &of_style, err);
+    of_style.goes_on = m.goes_on;
+    if (!st && c->style.n)
+        st = weft__gate_open(t, k->tok, &of_style, k->events, k->n_events, WEFT__TEACH_ANSWER, &styled, err);
     if (!st) st = weft__trainer_start_adapter(t, a, err);
     if (!st) {
         weft__trainer_hold_to_base(t);
         st = weft__gate_measure(gate, t, NULL, out, err);
     }
-    if (!st && !out->passed && c->style.n) st = weft__gate_measure(gate, t, &c->style, out, err);
+    if (!st && !out->passed && styled) st = weft__gate_measure(styled, t, &c->style, out, err);
     weft__gate_close(&gate);
+    weft__gate_close(&styled);
     weft__trainer_destroy(&t);
     return st;
 }
@@ -219,6 +238,7 @@ weft_status weft__contest_hold(const weft__contest_task *task, weft__contest_res
     if (!st) st = settle(&c, out, err);
     if ((st || !out->won) && c.written >= 0) unlink(task->teach.path);
     for (int32_t i = 0; i < c.n; i++) weft__adapt_close(&c.entry[i].adapter);
+    weft__teach_inner_drop(&c.by_style);
     weft__teach_style_free(&c.style);
     return st;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "learn/teach_plain.h"
 
 struct weft__gate {
     weft__trainer *t;
@@ -144,29 +145,107 @@ static weft_status measure_kept(weft__gate *g, const weft__teach_texts *kept, co
     return st;
 }
 
-/* The same of a style: what the neighbours say must be as likely in it, and it must be there. */
+/* What a style would say of the neighbours, to begin with: as the first correction does before and behind. Whether it
+ * does changes nothing but the passes that it takes. */
+static weft_status guess_styled(const weft__gate *g, const weft__teach_texts *plain, weft__teach_texts *out,
+                                weft_error *err)
+{
+    const weft__teach_event *e = &g->events[0];
+    const int32_t *right = e->correction.ids + e->correction.n_prompt;
+    const int32_t n = e->correction.n - e->correction.n_prompt - 1;
+    uint8_t *is_new = weft__alloc_zero((size_t)n + 1, 1);
+    int32_t lead = 0, tail = 0;
+    int ok = is_new && weft__teach_mark(right, n, e->wrong, e->n_wrong, is_new);
+    while (ok && lead < n && is_new[lead]) lead++;
+    while (ok && lead + tail < n && is_new[n - 1 - tail]) tail++;
+    for (size_t i = 0; ok && i < plain->n; i++) {
+        const weft__teach_text *x = &plain->text[i];
+        weft__teach_texts one = {0};
+        ok = weft__teach_texts_add(&one, x->ids, x->n_prompt, right, lead, -1) &&
+             weft__teach_texts_add(&one, one.text[0].ids, one.text[0].n, x->ids + x->n_prompt, x->n - x->n_prompt - 1,
+                                   -1) &&
+             weft__teach_texts_add(out, one.text[1].ids, one.text[1].n, right + n - tail, tail, x->ids[x->n - 1]);
+        if (ok) out->text[i].n_prompt = x->n_prompt;
+        weft__teach_texts_free(&one);
+    }
+    weft__free(is_new);
+    return ok ? WEFT_OK : weft__teach_no_memory(err);
+}
+
+/* How likely to the base the least likely token of each text is: by the trainer without what it has learned. */
+static weft_status ask_base(const weft__gate *g, const weft__teach_texts *texts, float *least, weft_error *err)
+{
+    const size_t n = weft__trainer_n_params(g->t);
+    float **learned = weft__alloc_zero(n + 1, sizeof *learned);
+    uint8_t *right = weft__alloc_zero(texts->n + 1, 1);
+    weft_status st = learned && right ? WEFT_OK : weft__teach_no_memory(err);
+    for (size_t i = 0; !st && i < n; i++) {
+        const weft__train_param p = weft__trainer_param(g->t, i);
+        const size_t size = (size_t)(p.d[0] * p.d[1]);
+        float *zero = weft__alloc_zero(size, sizeof *zero);
+        learned[i] = zero ? weft__alloc_array(size, sizeof *zero) : NULL;
+        if (learned[i]) {
+            memcpy(learned[i], p.data, size * sizeof *zero);
+            weft__trainer_set_param(g->t, i, zero);
+        } else st = weft__teach_no_memory(err);
+        weft__free(zero);
+    }
+    if (!st) st = weft__teach_check(g->t, texts->text, texts->n, right, least, err);
+    for (size_t i = 0; learned && i < n; i++) {
+        if (learned[i]) weft__trainer_set_param(g->t, i, learned[i]);
+        weft__free(learned[i]);
+    }
+    weft__free(learned);
+    weft__free(right);
+    return st;
+}
+
+weft_status weft__gate_keeps(const weft__gate *g, const weft__teach_text *said, uint8_t *keeps, weft_error *err)
+{
+    const size_t n = g->neighbours.n;
+    weft__teach_texts as_plain = {0};
+    weft__teach_change change;
+    float *least = weft__alloc_zero(n + 1, sizeof *least);
+    weft_status st = weft__teach_change_find(g->tok, g->events, g->n_events, &change, err);
+    if (!st && !least) st = weft__teach_no_memory(err);
+    for (size_t i = 0; !st && i < n; i++) {
+        const weft__teach_text *x = &g->neighbours.text[i], *y = &said[i];
+        if (x->n != y->n || memcmp(x->ids, y->ids, (size_t)x->n * sizeof *x->ids))
+            st = weft__teach_plain_of(&change, x, y, &as_plain, err);
+        else if (!weft__teach_texts_add(&as_plain, x->ids, x->n_prompt, x->ids + x->n_prompt, x->n - x->n_prompt, -1))
+            st = weft__teach_no_memory(err);
+    }
+    if (!st) st = ask_base(g, &as_plain, least, err);
+    for (size_t i = 0; !st && i < n; i++) keeps[i] = least[i] >= g->least_neighbours[i] + g->m->bounds.least;
+    weft__teach_change_free(&change);
+    weft__teach_texts_free(&as_plain);
+    weft__free(least);
+    return st;
+}
+
+/* The same of a style: what is answered must be in it, and say what it is to say. */
 static weft_status measure_styled(weft__gate *g, const weft__teach_style *style, weft__gate_report *r, weft_error *err)
 {
     const size_t n = g->neighbours.n;
-    weft__teach_texts plain = {0}, said = {0};
-    uint8_t *right = weft__alloc_zero(n + 1, 1);
-    float *least = weft__alloc_zero(n + 1, sizeof *least);
-    weft_status st = right && least ? WEFT_OK : weft__teach_no_memory(err);
+    weft__teach_texts plain = {0}, guess = {0}, said = {0};
+    uint8_t *keeps = weft__alloc_zero(n + 1, 1);
+    weft_status st = keeps ? WEFT_OK : weft__teach_no_memory(err);
     for (size_t i = 0; !st && i < n; i++)
         st = weft__teach_style_space(style, g->tok, &g->neighbours.text[i], &plain, err);
-    if (!st) st = weft__teach_answer_in_style(g->t, g->tok, style, plain.text, n, g->most, &said, err);
-    if (!st) st = weft__teach_check(g->t, said.text, n, right, least, err);
+    if (!st) st = guess_styled(g, &plain, &guess, err);
+    if (!st) st = weft__teach_answer(g->t, g->tok, guess.text, n, g->most, &said, err);
+    if (!st) st = weft__gate_keeps(g, said.text, keeps, err);
     for (size_t i = 0; !st && i < n; i++) {
-        const int how = weft__teach_style_of(style, &plain.text[i], &said.text[i]);
-        if (how < 0) st = weft__teach_no_memory(err);
-        r->paraphrases += how == WEFT__TEACH_SAID_STYLED;
-        r->neighbours += how > 0 && least[i] >= g->least_neighbours[i] + g->m->bounds.least;
+        const int has = weft__teach_style_has(style, &plain.text[i], &said.text[i]);
+        if (has < 0) st = weft__teach_no_memory(err);
+        r->paraphrases += has > 0;
+        r->neighbours += keeps[i];
     }
     r->n_paraphrases += (int32_t)n;
     weft__teach_texts_free(&plain);
+    weft__teach_texts_free(&guess);
     weft__teach_texts_free(&said);
-    weft__free(least);
-    weft__free(right);
+    weft__free(keeps);
     return st;
 }
 

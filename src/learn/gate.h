@@ -26,7 +26,7 @@ const char *weft__gate_reason_name(weft__gate_reason r);
 
 typedef struct weft__gate_bounds {
     float paraphrases; /* share of them that must hold (2/3) */
-    float p;           /* of the one-sided exact McNemar test on held-out feedback, at least (0.1) */
+    float p;           /* of the one-sided exact tests, of McNemar on held-out feedback and of style_kept (0.1) */
     /* An answer is kept while log p of its least likely token falls by no more than this (-2.3: to a tenth). Which of
      * two wordings is the likelier may change; another fact makes the old one's tokens next to impossible */
     float least;
@@ -34,7 +34,8 @@ typedef struct weft__gate_bounds {
     float facts;      /* of facts (0.98) */
     float kl;         /* KL(base || this) a token of the probe at most, nats (0.02) */
     float kl_later;   /* the same of one that goes on from another: what each moves adds up (0.1) */
-    /* Of a style: share of neighbours that must be in it, and that must keep what they say, and KL */
+    /* Of a style: share of neighbours that must be in it; share that keeps what it says, where no fewer are seen than a
+     * binomial test lets pass; and KL */
     float styled, style_kept, kl_style; /* 0.9, 0.98, 1 */
     float norm;                         /* ||scale B A|| / ||W|| of any matrix at most */
 } weft__gate_bounds;
@@ -73,6 +74,9 @@ typedef struct weft__gate_report {
  */
 double weft__gate_mcnemar(int32_t lost, int32_t gained);
 
+/* The exact one-sided binomial test: how likely so many are lost of n, or more, where `share` of all is kept. */
+double weft__gate_binomial(int32_t lost, int32_t n, double share);
+
 /* The material with what the parent says of it. */
 typedef struct weft__gate weft__gate;
 /* Asks the trainer as it is. Everything is borrowed; `most`: tokens of an answer. Fails as weft__teach_answer does. */
@@ -81,10 +85,15 @@ weft_status weft__gate_open(weft__trainer *t, const weft__tok *tok, const weft__
                             weft_error *err);
 void weft__gate_close(weft__gate **g);
 /* Measures a trainer over the same model as it is now, and judges it. It must be held to the base
- * (weft__trainer_hold_to_base). `style` is not NULL where it has learned one: then neighbours count as kept, where the
- * answer that they must have, said in the style, is as likely as it has to be. */
+ * (weft__trainer_hold_to_base). `style` is not NULL where it has learned one: then neighbours count as kept, where what
+ * it answers, without the style (teach_plain.h), is as likely to the base as the answer that they must have has to be:
+ * another wording is, another thing is not. */
 weft_status weft__gate_measure(weft__gate *g, weft__trainer *t, const weft__teach_style *style, weft__gate_report *out,
                                weft_error *err);
+
+/* Of a style: keeps[i], whether said[i], an answer to neighbour i, says what it must say, by its trainer as it is. For
+ * weft__gate_measure. */
+weft_status weft__gate_keeps(const weft__gate *g, const weft__teach_text *said, uint8_t *keeps, weft_error *err);
 
 /* The first reason of a report's numbers against the bounds. */
 weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_bounds *b, int goes_on);

@@ -44,6 +44,15 @@ static int enough(int32_t n, int32_t of, float share)
     return (double)n >= (double)share * of - 1e-3; /* a share of 0.98 is a float */
 }
 
+double weft__gate_binomial(int32_t lost, int32_t n, double share)
+{
+    const double miss = fmin(fmax(1 - share, 0), 1);
+    double p = 0;
+    for (int32_t k = lost > 0 ? lost : 0; k <= n; k++)
+        p += exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)) * pow(miss, k) * pow(1 - miss, n - k);
+    return fmin(p, 1);
+}
+
 weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_bounds *b, int goes_on)
 {
     if (!isfinite(r->kl) || !isfinite(r->norm)) return WEFT__GATE_NOT_FINITE;
@@ -52,8 +61,10 @@ weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_
         return WEFT__GATE_PARAPHRASES;
     if (r->lost > r->gained && r->p <= (double)b->p) return WEFT__GATE_HELD_OUT;
     if (r->is_style && r->n_neighbours < WEFT__GATE_STYLE_LEAST) return WEFT__GATE_NEIGHBOURS;
-    if (r->bled || !enough(r->neighbours, r->n_neighbours, r->is_style ? b->style_kept : b->neighbours))
-        return WEFT__GATE_NEIGHBOURS;
+    const int kept = r->is_style ? weft__gate_binomial(r->n_neighbours - r->neighbours, r->n_neighbours,
+                                                       (double)b->style_kept) > (double)b->p
+                                 : enough(r->neighbours, r->n_neighbours, b->neighbours);
+    if (r->bled || !kept) return WEFT__GATE_NEIGHBOURS;
     if (!enough(r->facts, r->n_facts, b->facts)) return WEFT__GATE_FACTS;
     if (r->kl > (double)(r->is_style ? b->kl_style : goes_on ? b->kl_later : b->kl)) return WEFT__GATE_KL;
     if (r->norm > (double)b->norm) return WEFT__GATE_NORM;

@@ -39,6 +39,9 @@ void weft__teach_options_default(weft__teach_options *o)
                                          .lr = 2e-3f,
                                          .draws = 768,
                                          .questions = 384,
+                                         .others = 160,
+                                         .held = 64,
+                                         .sure_at = -0.693f, /* likelier than all else together */
                                          .temperature = 0.7f,
                                          .first_steps = 80,
                                          .steps = 120,
@@ -105,6 +108,25 @@ static weft_status gather_kept(weft__teach_inner *s, weft_error *err)
     }
     weft__teach_texts_free(&said);
     return st;
+}
+
+weft_status weft__teach_inner_gather(weft__teach_inner *s, weft_error *err)
+{
+    weft_status st = gather_taught(s, err);
+    s->judge = *s->task->judge;
+    if (!st) st = gather_kept(s, err);
+    if (!st && (s->style.n || s->o->draws > 0)) st = weft__teach_keep_more(s, err);
+    return st;
+}
+
+void weft__teach_inner_drop(weft__teach_inner *s)
+{
+    for (size_t i = 0; s->differs && i < s->taught.n; i++) weft__free(s->differs[i]);
+    weft__free(s->differs);
+    weft__teach_texts_free(&s->taught);
+    weft__teach_texts_free(&s->kept);
+    weft__teach_texts_free(&s->held);
+    weft__free(s->asked);
 }
 
 /* Puts the nearest neighbours first, and leaves the order otherwise. */
@@ -423,12 +445,10 @@ static weft_status attempt(const weft__teach_task *task, const weft__teach_optio
     if (s.style.n) s.o = &by_style;
     out->n_style = s.style.n;
     if (!st) st = weft__teach_inner_open(&s, err);
-    if (!st) st = gather_taught(&s, err);
-    if (!st) st = gather_kept(&s, err);
-    if (!st && !s.style.n && o->draws > 0) st = weft__teach_keep_more(&s, err);
+    if (!st) st = weft__teach_inner_gather(&s, err);
     if (!st) st = shuffle(&s, err);
     if (!st)
-        st = weft__gate_open(s.t, task->tok, task->judge, task->events, task->n_events, WEFT__TEACH_ANSWER, &gate, err);
+        st = weft__gate_open(s.t, task->tok, &s.judge, task->events, task->n_events, WEFT__TEACH_ANSWER, &gate, err);
     if (!st && !(s.began = copy_params(s.t))) st = weft__teach_no_memory(err);
     out->judge_s += weft__teach_since(&ns);
     if (!st) st = s.style.n ? weft__teach_speak(&s, out, err) : make_steps(&s, out, err);
@@ -443,10 +463,7 @@ static weft_status attempt(const weft__teach_task *task, const weft__teach_optio
     if (!st && out->gate.passed && task->path) st = weft__teach_inner_write(task, s.t, out, err);
     weft__gate_close(&gate);
     weft__trainer_destroy(&s.t);
-    for (size_t i = 0; s.differs && i < s.taught.n; i++) weft__free(s.differs[i]);
-    weft__free(s.differs);
-    weft__teach_texts_free(&s.taught);
-    weft__teach_texts_free(&s.kept);
+    weft__teach_inner_drop(&s);
     weft__teach_texts_free(&s.said);
     weft__teach_style_free(&s.style);
     weft__teach_rows_free(&s.rows);

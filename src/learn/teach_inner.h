@@ -4,6 +4,7 @@
 #ifndef WEFT_LEARN_TEACH_INNER_H
 #define WEFT_LEARN_TEACH_INNER_H
 
+#include "learn/teach_questions.h"
 #include "learn/teach_style.h"
 #include "learn/teach_trainer.h"
 
@@ -11,9 +12,12 @@ typedef struct weft__teach_inner {
     const weft__teach_task *task;
     const weft__teach_options *o;
     weft__trainer *t;
-    weft__teach_texts taught; /* corrections and the paraphrases that are learned, with answers */
-    weft__teach_texts kept;   /* replay, then neighbours, with answers */
-    uint8_t **differs;        /* [taught] of each token of the answer: is it new? */
+    weft__teach_texts taught;  /* corrections and the paraphrases that are learned, with answers */
+    weft__teach_texts kept;    /* replay, then neighbours, with answers */
+    weft__teach_texts held;    /* of a style: questions that the model made up, for the gate alone, with its answers */
+    weft__teach_text *asked;   /* the task's that the gate asks, and these: borrowed */
+    weft__gate_material judge; /* the task's; of a style with all these */
+    uint8_t **differs;         /* [taught] of each token of the answer: is it new? */
     weft__teach_rows rows;
     float *weights; /* of an answer */
     size_t weights_room;
@@ -30,6 +34,10 @@ typedef struct weft__teach_inner {
 /* ---- teach.c ---- */
 /* A trainer by the options, or by those of a style, that has made no step. */
 weft_status weft__teach_inner_open(weft__teach_inner *s, weft_error *err);
+/* What is taught and what is kept, by the trainer as it was opened; of a style with what the model makes up, of which
+ * s->judge asks some. weft__teach_inner_drop frees what came, in any case. */
+weft_status weft__teach_inner_gather(weft__teach_inner *s, weft_error *err);
+void weft__teach_inner_drop(weft__teach_inner *s);
 /* Room for the weights of n tokens; NULL: no memory. */
 float *weft__teach_inner_weights(weft__teach_inner *s, int32_t n);
 /* Adds the rows' gradient; nothing of none. kept: they are held to what the parent says, and to another model's words
@@ -44,8 +52,21 @@ weft_status weft__teach_inner_write(const weft__teach_task *task, weft__trainer 
                                     weft_error *err);
 
 /* ---- teach_more.c ---- */
-/* Keeps more than the task gives: questions that the model makes up, with its answers as it is. */
+/* Keeps more than the task gives: questions that the model makes up, with its answers as it is. Of a style it holds
+ * some of them out, which s->judge asks then. */
 weft_status weft__teach_keep_more(weft__teach_inner *s, weft_error *err);
+
+/* ---- teach_hold.c ---- */
+/* Appends what was asked in kept[0 .. first) as it is asked of others, without an answer: style.others such prompts at
+ * most, that are not kept, and stand in none of asked[0 .. n_asked). Of whom something is asked tell any two that are
+ * kept, the one among these, whose questions differ in one place, where they are answered alike, and the answer names
+ * whom the question does. */
+weft_status weft__teach_ask_others(weft__teach_inner *s, size_t first, const weft__teach_asked *asked, size_t n_asked,
+                                   weft__teach_texts *out, weft_error *err);
+/* Of kept[from ..] style.held at most become the gate's, which s->judge asks then, and the others go: what was asked in
+ * kept[0 .. first), of another, likewise; where there is room for the style, and the model is sure. What it is not sure
+ * of it does not know. */
+weft_status weft__teach_hold_out(weft__teach_inner *s, size_t first, size_t from, weft_error *err);
 
 /* ---- teach_speak.c ---- */
 /* A style is learned: as far as it comes out; then other answers are said in it, and it is learned anew by these. */

@@ -49,6 +49,19 @@ static weft_status keep_answered(weft__teach_inner *s, const weft__teach_texts *
     return WEFT_OK;
 }
 
+/* What was asked before, kept[0 .. n_given), of others; asked[0 .. n_asked): what else is not to be asked. */
+static weft_status keep_of_others(weft__teach_inner *s, size_t n_given, const weft__teach_asked *asked, size_t n_asked,
+                                  weft_error *err)
+{
+    weft__teach_texts questions = {0}, said = {0};
+    weft_status st = weft__teach_ask_others(s, n_given, asked, n_asked, &questions, err);
+    if (!st) st = weft__teach_answer(s->t, s->task->tok, questions.text, questions.n, WEFT__TEACH_ANSWER, &said, err);
+    if (!st) st = keep_answered(s, &said, err);
+    weft__teach_texts_free(&questions);
+    weft__teach_texts_free(&said);
+    return st;
+}
+
 weft_status weft__teach_keep_more(weft__teach_inner *s, weft_error *err)
 {
     const weft__teach_options *o = s->o;
@@ -59,6 +72,7 @@ weft_status weft__teach_keep_more(weft__teach_inner *s, weft_error *err)
     weft__teach_texts questions = {0}, said = {0};
     weft__teach_text *begin = weft__alloc_array(s->kept.n + 1, sizeof *begin);
     size_t n = 0;
+    const size_t n_given = s->kept.n;
     weft_status st = begin ? begin_as(s, begin, &n, err) : weft__teach_no_memory(err);
     const weft__teach_asked asked[] = {{begin, n},
                                        {s->kept.text, s->kept.n},
@@ -71,6 +85,9 @@ weft_status weft__teach_keep_more(weft__teach_inner *s, weft_error *err)
                                    s->style.n ? &of_style : &of_facts, &questions, err);
     if (!st) st = weft__teach_answer(s->t, k->tok, questions.text, questions.n, WEFT__TEACH_ANSWER, &said, err);
     if (!st) st = keep_answered(s, &said, err);
+    const size_t n_made_up = s->kept.n;
+    if (!st && s->style.n) st = keep_of_others(s, n_given, asked + 2, sizeof asked / sizeof *asked - 2, err);
+    if (!st && s->style.n) st = weft__teach_hold_out(s, n_given, n_made_up, err);
     weft__teach_texts_free(&questions);
     weft__teach_texts_free(&said);
     weft__free(begin);

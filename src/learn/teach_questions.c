@@ -35,7 +35,7 @@ static frame frame_of(const weft__teach_asked *asked)
     return f;
 }
 
-static int has_prompt(const weft__teach_text *texts, size_t n, const int32_t *ids, int32_t n_ids)
+int weft__teach_has_prompt(const weft__teach_text *texts, size_t n, const int32_t *ids, int32_t n_ids)
 {
     for (size_t i = 0; i < n; i++)
         if (texts[i].n_prompt == n_ids && !memcmp(texts[i].ids, ids, (size_t)n_ids * sizeof *ids)) return 1;
@@ -52,8 +52,9 @@ static int put_question(const frame *f, const weft__teach_text *drawn, const wef
     if (is_there || !weft__teach_texts_add(out, drawn->ids, n, f->behind, f->n_behind, -1)) return is_there;
     weft__teach_text *mine = &out->text[--out->n];
     mine->n_prompt = mine->n;
-    is_there = has_prompt(out->text, out->n, mine->ids, mine->n);
-    for (size_t i = 0; i < n_asked; i++) is_there |= has_prompt(asked[i].text, asked[i].n, mine->ids, mine->n);
+    is_there = weft__teach_has_prompt(out->text, out->n, mine->ids, mine->n);
+    for (size_t i = 0; i < n_asked; i++)
+        is_there |= weft__teach_has_prompt(asked[i].text, asked[i].n, mine->ids, mine->n);
     if (is_there) weft__free((void *)(uintptr_t)mine->ids);
     else out->n++;
     return 1;

@@ -21,6 +21,9 @@ typedef struct weft__teach_questioning {
     uint64_t seed;
 } weft__teach_questioning;
 
+/* Is this one of the n texts' prompts? */
+int weft__teach_has_prompt(const weft__teach_text *texts, size_t n, const int32_t *ids, int32_t n_ids);
+
 /* Appends prompts without an answer, each once: none that stands in asked[0 .. n_asked), and none longer than the
  * longest of asked[0], of which they are made. Of prompts that do not begin alike, or are fewer than two,
  * there are none. Fails as weft__teach_draw does. */

@@ -69,8 +69,7 @@ static weft_status speak_steps(weft__teach_inner *s, int32_t most, weft__teach_r
 
 weft_status weft__teach_speak(weft__teach_inner *s, weft__teach_report *out, weft_error *err)
 {
-    weft_status st = weft__teach_keep_more(s, err);
-    if (!st) st = speak_steps(s, s->o->style.first_steps, out, err);
+    weft_status st = speak_steps(s, s->o->style.first_steps, out, err);
     if (!st) st = say_kept(s, err);
     if (st || !s->said.n) return st; /* there is nothing more to learn from */
     weft__trainer_destroy(&s->t);

@@ -404,6 +404,27 @@ static int is_put_in(const weft__teach_style *s, int32_t id)
     return 0;
 }
 
+/* `less`: what the plain answer has and this one does not. */
+static int has_marks(const weft__teach_style *s, const int32_t *plain, int32_t m, const int32_t *answer, int32_t n,
+                     const weft__teach_set *less)
+{
+    for (size_t i = 0; i < s->marks.n; i++)
+        if (!weft__teach_holds(answer, n, &s->marks.id[i], 1)) return 0;
+    for (size_t i = 0; i < s->gone.n; i++)
+        if (weft__teach_holds(plain, m, &s->gone.id[i], 1) && !weft__teach_set_has(less, s->gone.id[i])) return 0;
+    return 1;
+}
+
+int weft__teach_style_has(const weft__teach_style *s, const weft__teach_text *as_is, const weft__teach_text *said)
+{
+    const int32_t *plain = as_is->ids + as_is->n_prompt, *answer = said->ids + said->n_prompt;
+    const int32_t m = as_is->n - as_is->n_prompt, n = said->n - said->n_prompt;
+    weft__teach_set less = {0};
+    const int has = put_differing(&less, plain, m, answer, n) ? has_marks(s, plain, m, answer, n, &less) : -1;
+    weft__free(less.id);
+    return has;
+}
+
 int weft__teach_style_of(const weft__teach_style *s, const weft__teach_text *as_is, const weft__teach_text *said)
 {
     const int32_t *plain = as_is->ids + as_is->n_prompt, *answer = said->ids + said->n_prompt;
@@ -413,11 +434,7 @@ int weft__teach_style_of(const weft__teach_style *s, const weft__teach_text *as_
     int how = put_differing(&more, answer, n, plain, m) && put_differing(&less, plain, m, answer, n)
                   ? WEFT__TEACH_SAID_STYLED
                   : -1;
-    for (size_t i = 0; how > 0 && i < s->marks.n; i++)
-        if (!weft__teach_holds(answer, n, &s->marks.id[i], 1)) how = WEFT__TEACH_SAID_PLAIN;
-    for (size_t i = 0; how > 0 && i < s->gone.n; i++)
-        if (weft__teach_holds(plain, m, &s->gone.id[i], 1) && !weft__teach_set_has(&less, s->gone.id[i]))
-            how = WEFT__TEACH_SAID_PLAIN;
+    if (how > 0 && !has_marks(s, plain, m, answer, n, &less)) how = WEFT__TEACH_SAID_PLAIN;
     for (size_t i = 0; how > 0 && i < more.n; i++)
         if (!is_put_in(s, more.id[i])) how = WEFT__TEACH_SAID_OTHER;
     for (size_t i = 0; how > 0 && i < less.n; i++)

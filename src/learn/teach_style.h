@@ -58,6 +58,9 @@ enum weft__teach_said {
  * memory. */
 int weft__teach_style_of(const weft__teach_style *s, const weft__teach_text *plain, const weft__teach_text *answer);
 
+/* Is an answer in the style, whatever it says? Of the plain one as above. -1: no memory. */
+int weft__teach_style_has(const weft__teach_style *s, const weft__teach_text *plain, const weft__teach_text *answer);
+
 /* Appends a plain answer as the style has it: with a space before it, where it is_spaced. */
 weft_status weft__teach_style_space(const weft__teach_style *s, const weft__tok *tok, const weft__teach_text *plain,
                                     weft__teach_texts *out, weft_error *err);
