@@ -96,7 +96,9 @@ static void read_options(const weft__json *v, weft__teach_options *o, weft__gate
     number(v, "l2_sp", &o->l2_sp);
     whole(v, "nearest", &o->nearest);
     whole(v, "draws", &o->draws);
+    whole(v, "more_draws", &o->more_draws);
     whole(v, "far_per_step", &o->far_per_step);
+    whole(v, "replay_per_step", &o->replay_per_step);
     number(v, "style_stop_at", &o->style.stop_at);
     number(v, "style_said_at", &o->style.said_at);
     whole(v, "style_draws", &o->style.draws);

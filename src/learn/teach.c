@@ -13,6 +13,8 @@
 #include "learn/teach_near.h"
 
 enum { HALVINGS = 5 };
+/* Of kept texts: those that have turns of their own, and the others. */
+enum { FAR = 0, NEAR = 1 /* weft__teach_nearest */, REPLAYED = 2 };
 
 void weft__teach_options_default(weft__teach_options *o)
 {
@@ -23,7 +25,9 @@ void weft__teach_options_default(weft__teach_options *o)
                                .most_steps = 80,
                                .per_step = 6,
                                .far_per_step = 6,
+                               .replay_per_step = 6,
                                .nearest = 30,
+                               .more_draws = 96,
                                .public_per_step = 2,
                                .differs = 1,
                                .same = 0.2f,
@@ -129,7 +133,7 @@ void weft__teach_inner_drop(weft__teach_inner *s)
     weft__free(s->asked);
 }
 
-/* Puts the nearest neighbours first, and leaves the order otherwise. */
+/* Puts the nearest neighbours first, then what is replayed in turns of its own, and leaves the order otherwise. */
 static weft_status nearest_first(weft__teach_inner *s, weft_error *err)
 {
     const size_t n = s->kept.n, n_replay = (size_t)s->task->n_replay;
@@ -139,12 +143,16 @@ static weft_status nearest_first(weft__teach_inner *s, weft_error *err)
     if (!st)
         st = weft__teach_nearest(s->taught.text, s->taught.n, s->kept.text + n_replay, n - n_replay,
                                  (size_t)s->o->nearest, near + n_replay, err);
-    size_t at = 0;
-    for (int far = 0; !st && far < 2; far++) {
-        if (far) s->n_near = at;
+    if (!st && s->o->replay_per_step > 0) memset(near, REPLAYED, n_replay);
+    static const uint8_t groups[] = {NEAR, REPLAYED, FAR};
+    size_t ends[sizeof groups] = {0}, at = 0;
+    for (size_t g = 0; !st && g < sizeof groups; g++) {
         for (size_t i = 0; i < n; i++)
-            if (near[s->order[i]] == !far) order[at++] = s->order[i];
+            if (near[s->order[i]] == groups[g]) order[at++] = s->order[i];
+        ends[g] = at;
     }
+    s->n_near = ends[0];
+    s->n_replayed = ends[1] - ends[0];
     if (!st) memcpy(s->order, order, n * sizeof *order);
     weft__free(near);
     weft__free(order);
@@ -166,7 +174,7 @@ static weft_status shuffle(weft__teach_inner *s, weft_error *err)
         s->order[j] = (int32_t)i;
     }
     s->n_near = n;
-    if ((int64_t)n > s->o->nearest) st = nearest_first(s, err);
+    if ((int64_t)n > s->o->nearest || (s->o->replay_per_step > 0 && s->task->n_replay > 0)) st = nearest_first(s, err);
     return st;
 }
 
@@ -222,11 +230,12 @@ static int put_turns(weft__teach_inner *s, const int32_t *order, size_t n, size_
 
 static int put_kept(weft__teach_inner *s, int32_t rows_most)
 {
-    const int32_t per_step = s->o->per_step, far = s->o->far_per_step;
-    const size_t n_near = s->n_near;
+    const int32_t per_step = s->o->per_step, far = s->o->far_per_step, again = s->o->replay_per_step;
+    const size_t n_near = s->n_near, n_own = n_near + s->n_replayed;
     weft__teach_rows_clear(&s->rows);
     if (!put_turns(s, s->order, n_near, s->turn, per_step, rows_most) ||
-        !put_turns(s, s->order + n_near, s->kept.n - n_near, s->far_turn, far, rows_most))
+        !put_turns(s, s->order + n_near, s->n_replayed, s->replay_turn, again, rows_most) ||
+        !put_turns(s, s->order + n_own, s->kept.n - n_own, s->far_turn, far, rows_most))
         return 0;
     for (int32_t i = 0; s->o->anchor > 0 && i < s->o->public_per_step && i < s->task->n_publics; i++) {
         const size_t at = (s->public_turn + (size_t)i) % (size_t)s->task->n_publics;
@@ -239,6 +248,7 @@ static int put_kept(weft__teach_inner *s, int32_t rows_most)
         if (!weft__teach_rows_put(&s->rows, x, w)) return 0;
     }
     s->turn += (size_t)per_step;
+    s->replay_turn += (size_t)again;
     s->far_turn += (size_t)far;
     s->public_turn += (size_t)s->o->public_per_step;
     return 1;
@@ -394,6 +404,7 @@ static int32_t rows_of(const weft__teach_task *k, const weft__teach_options *o, 
     const int64_t n_far = n_kept > o->nearest ? n_kept - o->nearest : 0;
     rows += (n_kept < per_step ? n_kept : per_step) * (int64_t)long_one;
     rows += ((n_far < o->far_per_step ? n_far : o->far_per_step) + o->public_per_step) * (int64_t)long_one;
+    rows += (k->n_replay < o->replay_per_step ? k->n_replay : o->replay_per_step) * (int64_t)long_one;
     return (int32_t)(rows < long_one ? long_one : rows > WEFT__TEACH_ROWS ? WEFT__TEACH_ROWS : rows);
 }
 
@@ -489,6 +500,8 @@ static void change_recipe(weft__teach_options *o, weft__gate_reason reason)
     }
     o->per_step *= 2;
     o->far_per_step *= 2;
+    o->replay_per_step *= 2;
+    o->draws += o->more_draws;
     o->anchor *= 2;
     o->stop_at *= 2;
     o->hold_at *= 2;

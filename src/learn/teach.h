@@ -22,10 +22,13 @@ typedef struct weft__teach_options {
     const char *targets; /* as weft__train_options has them */
     float lr;
     int32_t most_steps;
-    /* Of a step, in turns: neighbours of the `nearest` whose questions are most like what is taught (teach_near.h), and
-     * likewise of the other neighbours and what is replayed */
-    int32_t per_step, far_per_step, nearest;
-    int32_t draws; /* above 0: of questions that the model makes up, as neighbours (teach_more.c): an experiment */
+    /* Of a step, in turns: neighbours of the `nearest` whose questions are most like what is taught (teach_near.h);
+     * likewise of the other neighbours; and of what is replayed (replay_per_step 0: that has its turns among the
+     * others) */
+    int32_t per_step, far_per_step, replay_per_step, nearest;
+    /* Of questions that the model makes up, as neighbours (teach_more.c): of the first attempt, and how many more of
+     * each that follows one in which too much changed */
+    int32_t draws, more_draws;
     int32_t public_per_step; /* public texts of a step, in turns, which are only held to what the parent says */
     /* What a token weighs: of a correction, where it differs from the wrong answer, and elsewhere; of the wrong
      * answer, where it differs (below 0: it becomes less likely; 0: not learned); of neighbours; of replay */
@@ -52,7 +55,8 @@ typedef struct weft__teach_options {
         float stop_at, said_at;
     } style;
     /* What the gate refuses is learned anew so often in all, by a recipe that answers the reason: where too much
-     * changed, more neighbours hold harder and less is asked for; where too little did, it goes on for longer */
+     * changed, more neighbours, made up ones among them, hold harder, and less is asked for; where too little did, it
+     * goes on for longer */
     int32_t attempts;
     int32_t instant;        /* above 0: in one step, of this rank (instant.h), an experiment; 0: as above */
     uint64_t seed;          /* of A, and of the turns */

@@ -21,8 +21,10 @@ typedef struct weft__teach_inner {
     weft__teach_rows rows;
     float *weights; /* of an answer */
     size_t weights_room;
-    int32_t *order; /* [kept] in which they have their turns: the nearest (n_near), then the others */
-    size_t n_near, turn, far_turn, public_turn;
+    /* [kept] in which they have their turns: the nearest (n_near), what is replayed where that has its own
+     * (n_replayed), then the others */
+    int32_t *order;
+    size_t n_near, n_replayed, turn, replay_turn, far_turn, public_turn;
     int32_t *likeliest;
     float *logp;
     size_t likeliest_room, logp_room;

@@ -193,6 +193,26 @@ static weft__teach_report teach_framed(lesson *l, int32_t draws)
     return r;
 }
 
+/* The attempt behind one that the gate refused, as others' answers changed, has questions that are made up; the first
+ * one has none. */
+static void more_only_where_too_much_changed(lesson *l)
+{
+    l->judge.bounds.neighbours = 2; /* as if any answer of theirs were too many */
+    for (l->o.attempts = 1; l->o.attempts <= 2; l->o.attempts++) {
+        l->o.more_draws = 0;
+        const weft__teach_report without = teach_framed(l, 0);
+        l->o.more_draws = 400;
+        const weft__teach_report with = teach_framed(l, 0);
+        assert_int_equal(with.gate.reason, WEFT__GATE_NEIGHBOURS);
+        assert_int_equal(with.n_attempts, l->o.attempts);
+        const int32_t least = without.gate.neighbours + (l->o.attempts > 1 ? without.gate.n_neighbours / 6 : 0);
+        if (with.gate.neighbours < least || (l->o.attempts == 1 && with.gate.neighbours > least))
+            fail_msg("attempt %d: %d hold, %d without", l->o.attempts, with.gate.neighbours, without.gate.neighbours);
+    }
+    l->o.attempts = 1;
+    l->judge.bounds.neighbours = 0;
+}
+
 /* Of few neighbours the model makes up more, which hold what nobody asked; none where it is not known what was wrong,
  * as then any may be the corrected question in other words. */
 static void made_up_neighbours_hold_what_nobody_asked(void **state)
@@ -217,6 +237,7 @@ static void made_up_neighbours_hold_what_nobody_asked(void **state)
     const weft__teach_report none = teach_framed(&l, 0), more = teach_framed(&l, 400);
     if (more.gate.neighbours < none.gate.neighbours + OTHERS / 6)
         fail_msg("%d of %d hold, %d without", more.gate.neighbours, OTHERS, none.gate.neighbours);
+    more_only_where_too_much_changed(&l);
     l.judge.n_neighbours = 0;
     l.event.wrong = NULL;
     l.event.n_wrong = 0;

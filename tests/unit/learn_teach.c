@@ -108,6 +108,33 @@ static void the_nearest_hold_beside_many_others(void **state)
     lesson_close(&l);
 }
 
+/* Likewise what is replayed, which has turns of its own: it holds, however many other answers there are. */
+static void what_is_replayed_holds_beside_many_others(void **state)
+{
+    (void)state;
+    enum { FAR = 90 };
+    lesson l;
+    weft__teach_texts all = {0};
+    lesson_open(&l);
+    weft__teach_texts_free(&l.others);
+    for (uint64_t i = 0; i < FAR; i++) add_text(&all, 400 + i, 0);
+    for (uint64_t i = 0; i < N_NEIGHBOURS; i++) add_text(&l.others, 200 + i, 3); /* the probe, too */
+    l.task.neighbours = all.text;
+    l.task.n_neighbours = (int32_t)all.n;
+    l.task.replay = l.others.text;
+    l.task.n_replay = (int32_t)l.others.n;
+    l.o.nearest = 2;
+    l.o.far_per_step = 2;
+    l.o.replay = 0;
+    l.o.replay_per_step = 0;
+    const double in_one = moved(&l, 2);
+    l.o.replay_per_step = 6;
+    const double apart = moved(&l, 2);
+    if (!(apart < 0.8 * in_one)) fail_msg("KL %g, %g where all have turns alike", apart, in_one);
+    weft__teach_texts_free(&all);
+    lesson_close(&l);
+}
+
 /* Nothing but the task, the options and the seed decides the content; going on from it is another. */
 static void the_same_events_give_the_same_content(void **state)
 {
@@ -351,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_correction_comes_out_and_no_further_than_needed),
         cmocka_unit_test(neighbours_hold_others),
         cmocka_unit_test(the_nearest_hold_beside_many_others),
+        cmocka_unit_test(what_is_replayed_holds_beside_many_others),
         cmocka_unit_test(the_same_events_give_the_same_content),
         cmocka_unit_test(a_reward_and_its_opposite_turn_the_first_step),
         cmocka_unit_test(answers_are_those_of_one_at_a_time),
