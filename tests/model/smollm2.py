@@ -127,6 +127,14 @@ class Model(unittest.TestCase):
                 self.assertGreater(r[kind], 0.6 * r["n"], a["copy"])
         self.assertLess(a["kld_mean"], 3 * a["f32"]["kld_mean"])
 
+    def test_keys_and_values_in_few_bits_change_little(self):
+        """With weights in F16, which round nothing besides: less than 0.001 nats a token in 8 bits, less than 0.02 with values in 4."""
+        halves, _ = quantized("F16")
+        for kind, most in (("q8", "0.001"), ("k=q8,v=q4", "0.02")):
+            p = weft("eval", "kv", halves, "-f", TEXT, "--kv-type", kind, "-c", "170", "--tokens", "340", "--tries", "0", "--max-kld", most, "--min-top",
+                     "0.9", "--json", env={**os.environ, "WEFT_CACHE": path("cache")})
+            self.assertEqual(p.returncode, 0, (kind, p.stdout, p.stderr))
+
     def test_an_answer_streams(self):
         """A token's text leaves when it is there: a socket keeps each write apart."""
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
