@@ -79,8 +79,9 @@ typedef struct weft_engine_params {
 enum weft_swap { WEFT_SWAP_AUTO = 0, WEFT_SWAP_OFF = 1, WEFT_SWAP_ALWAYS = 2 };
 
 /* Where a guess was found. SUFFIX: in the request's prompt and answer, and in finished answers of its tenant under its
- * adapters. PREDICTION: in what the request said the answer would be. FORCED: what its grammar, or its `insert`, leaves
- * no choice about. MODEL: what a draft model would have gone on with. */
+ * adapters. PREDICTION: in what the request said the answer would be. FORCED: its `insert`, or text
+ * that its grammar leaves no choice about, as the tokenizer spells it (the model may pick other tokens of the same
+ * bytes). MODEL: what a draft model would have gone on with. */
 enum weft_drafter {
     WEFT_DRAFTER_SUFFIX = 0,
     WEFT_DRAFTER_PREDICTION = 1,

@@ -10,14 +10,19 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "batcher/batcher.h"
+#include "engine/grammar.h"
+#include "text/tokenizer/tokenizer.h"
 
 enum {
     WINDOW_TOKENS = 1 << 14, /* of a request, that are looked through */
     POOL_BYTES = 16 << 20,   /* of finished answers, at most */
     POOL_OF_SLOT = 3 << 19,  /* of them, for each slot */
-    FORCED_TOKENS = 64,      /* that a mask may allow for one of them to be forced */
-    MATCHED_MOST = 64,       /* what speaks for a token without a choice */
-    MODEL_TOKENS = 8         /* that rows are left for, of a draft model */
+    END_BYTES = 64,          /* of a text, that its next tokens' spelling is taken to depend on */
+    RUN_BYTES = 128,         /* that a grammar forces, of which tokens are made */
+    SPELLED_TOKENS = END_BYTES + RUN_BYTES + 8,
+    MATCHED_MOST = 64,   /* what speaks for a token without a choice */
+    MATCHED_SPELLED = 8, /* and for one that is forced text as the tokenizer spells it */
+    MODEL_TOKENS = 8     /* that rows are left for, of a draft model */
 };
 
 _Static_assert((int)WEFT_DRAFT_MAX == (int)WEFT__DRAFT_MOST && (int)WEFT_DRAFTERS == (int)WEFT__DRAFT_KINDS &&
@@ -140,52 +145,131 @@ void weft__batcher_draft_clear(batcher_request *r)
     weft__engine_drafter_text_free(&r->draft.text);
 }
 
-/* ---- what a grammar forces ---- */
+/* ---- what a grammar forces ----
+ * Bytes, not tokens: any token with which they begin is allowed, and the model picks among these. It has learned texts
+ * as the tokenizer spells them, so that spelling is guessed; where one token alone is allowed, it is that. */
 
-/* The token that all of the n allowed ones begin, as the text that must come next is spelled in the fewest tokens; -1:
- * there is a choice. */
-static int32_t longest_of(const weft_tokenizer *t, const int32_t *allowed, int n)
-{
-    size_t most = 0, length;
-    const char *text = NULL;
-    int32_t longest = -1;
-    for (int i = 0; i < n; i++) {
-        const char *bytes = weft_token_bytes(t, allowed[i], &length);
-        if (!bytes || !length) return n == 1 ? allowed[0] : -1;
-        if (length > most) most = length, text = bytes, longest = allowed[i];
-    }
-    for (int i = 0; i < n; i++) {
-        const char *bytes = weft_token_bytes(t, allowed[i], &length);
-        if (!bytes || memcmp(bytes, text, length)) return -1;
-    }
-    return longest;
-}
+/* The text behind which the guessed one stands, as far as it may matter for the spelling: [n] bytes, then [n_run]. */
+typedef struct forced_text {
+    char bytes[END_BYTES + RUN_BYTES];
+    size_t n, n_run;
+    int32_t token[SPELLED_TOKENS]; /* [n_tokens] of the run */
+    int32_t n_tokens;
+} forced_text;
 
-static int32_t forced_token(weft_engine *e, weft_matcher *m)
+/* Its last tokens, but for what is before a control token, which is no text. */
+static void end_of_text(const weft_engine *e, const batcher_request *r, forced_text *x)
 {
     const weft_tokenizer *t = e->model->tokenizer;
-    const size_t n_words = ((size_t)weft_tokenizer_n_vocab(t) + 63) / 64;
-    int32_t allowed[FORCED_TOKENS];
-    int n = 0;
-    if (weft_matcher_complete(m) || weft_matcher_mask(m, e->draft.bits, n_words, NULL)) return -1;
-    for (size_t w = 0; w < n_words; w++)
-        for (uint64_t bits = e->draft.bits[w]; bits; bits &= bits - 1) {
-            if (n == FORCED_TOKENS) return -1;
-            allowed[n++] = (int32_t)(64 * w) + __builtin_ctzll(bits);
-        }
-    return longest_of(t, allowed, n);
+    size_t length, n = 0;
+    for (int32_t k = r->n_known; k > 0; k--) {
+        const char *bytes = weft_token_bytes(t, r->tokens[k - 1], &length);
+        if (!bytes || length > END_BYTES - n || weft__tok_type_of(t->t, r->tokens[k - 1]) == WEFT__TOK_CONTROL) break;
+        n += length;
+        memcpy(x->bytes + END_BYTES - n, bytes, length);
+    }
+    memmove(x->bytes, x->bytes + END_BYTES - n, n);
+    x->n = n;
 }
 
-/* What follows by force. Where nothing does, it is asked for less and less often. */
-static void add_forced(weft_engine *e, batcher_request *r, weft_matcher *m, int32_t most, weft__draft *d)
+/* A character that is cut off at the end of the run is left out. */
+static void whole_characters(char *run, size_t *n)
+{
+    size_t k = *n;
+    while (k > 0 && *n - k < 3 && (run[k - 1] & 0xC0) == 0x80) k--;
+    if (!k || (run[k - 1] & 0xC0) != 0xC0) return;
+    const unsigned char lead = (unsigned char)run[k - 1];
+    const size_t whole = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+    if (*n - (k - 1) < whole) *n = k - 1;
+}
+
+/* The tokens of the run in bytes[0, n + n_run), if one begins with it. */
+static int spell(const weft_tokenizer *t, forced_text *x, const char *bytes, size_t n)
+{
+    size_t n_ids = 0, length, left = x->n_run;
+    if (weft_tokenize(t, bytes, n + x->n_run, 0, x->token, SPELLED_TOKENS, &n_ids, NULL)) return 0;
+    size_t k = n_ids;
+    for (; k > 0 && left > 0; k--, left -= length) {
+        const char *piece = weft_token_bytes(t, x->token[k - 1], &length);
+        if (!piece || length > left || memcmp(piece, bytes + n + left - length, length)) return 0;
+    }
+    if (left) return 0;
+    memmove(x->token, x->token + k, (n_ids - k) * sizeof *x->token);
+    x->n_tokens = (int32_t)(n_ids - k);
+    return 1;
+}
+
+/* As it stands in the text; where the text's last token is not what the tokenizer would have there, by itself, which
+ * is not the beginning of a text, where some tokenizers put a space. */
+static void spell_run(const weft_tokenizer *t, forced_text *x)
+{
+    char behind_line[1 + RUN_BYTES] = "\n";
+    const char *mark = memchr(x->bytes + x->n, WEFT__GRAM_TRIE_CONTROL, x->n_run);
+    x->n_tokens = 0;
+    if (mark) x->n_run = (size_t)(mark - (x->bytes + x->n)); /* a control token, which is alone there */
+    whole_characters(x->bytes + x->n, &x->n_run);
+    if (!x->n_run || (x->n && spell(t, x, x->bytes, x->n)) || spell(t, x, x->bytes + x->n, 0)) return;
+    memcpy(behind_line + 1, x->bytes + x->n, x->n_run);
+    (void)spell(t, x, behind_line, 1);
+}
+
+/* Whether the token, which the matcher allows as e->draft.bits say, begins another one that is allowed: which of them
+ * comes depends on what follows. */
+static int begins_another(const weft_engine *e, int32_t token, size_t n_words)
+{
+    const weft_tokenizer *t = e->model->tokenizer;
+    size_t length, other_length;
+    const char *bytes = weft_token_bytes(t, token, &length);
+    for (size_t w = 0; bytes && w < n_words; w++)
+        for (uint64_t bits = e->draft.bits[w]; bits; bits &= bits - 1) {
+            const char *other = weft_token_bytes(t, (int32_t)(64 * w) + __builtin_ctzll(bits), &other_length);
+            if (other && other_length > length && !memcmp(other, bytes, length)) return 1;
+        }
+    return 0;
+}
+
+/* The one token that is allowed (*alone becomes 1), else the next one of the run (-1: it has no more); -1: nothing is
+ * guessed. */
+static int32_t forced_token(weft_engine *e, weft_matcher *m, int32_t spelled, int is_last, int *alone)
+{
+    const size_t n_words = ((size_t)weft_tokenizer_n_vocab(e->model->tokenizer) + 63) / 64;
+    int32_t first = -1;
+    int n = 0;
+    *alone = 0;
+    if (weft_matcher_complete(m) || weft_matcher_mask(m, e->draft.bits, n_words, NULL)) return -1;
+    for (size_t w = 0; w < n_words && n < 2; w++) {
+        const uint64_t bits = e->draft.bits[w];
+        if (bits && first < 0) first = (int32_t)(64 * w) + __builtin_ctzll(bits);
+        n += __builtin_popcountll(bits);
+    }
+    if (n == 1) return *alone = 1, first;
+    return spelled >= 0 && is_last && begins_another(e, spelled, n_words) ? -1 : spelled;
+}
+
+/* What follows by force. Where no byte does, a token that is alone is looked for less and less often: that takes a
+ * mask. */
+static void add_forced(weft_engine *e, batcher_request *r, int32_t most, weft__draft *d)
 {
     enum { IDLE_MOST = 5 };
+    weft_matcher *m = NULL;
+    forced_text x;
+    end_of_text(e, r, &x);
+    x.n_run = weft__engine_matcher_forced(r->matcher, x.bytes + x.n, RUN_BYTES);
+    const int has_run = x.n_run > 0;
+    if ((!has_run && r->draft.n_wait-- > 0) || weft_matcher_copy(r->matcher, &m, NULL)) return;
+    spell_run(e->model->tokenizer, &x);
     d->kind = WEFT__DRAFT_FORCED;
     d->matched = MATCHED_MOST;
-    for (int32_t token; d->n < most && (token = forced_token(e, m)) >= 0 && !weft_matcher_accept(m, token, NULL);) {
+    for (int alone; d->n < most;) {
+        const int32_t spelled = d->n < x.n_tokens ? x.token[d->n] : -1;
+        const int32_t token = forced_token(e, m, spelled, d->n + 1 == x.n_tokens, &alone);
+        if (token < 0 || weft_matcher_accept(m, token, NULL)) break;
+        if (!alone) d->matched = MATCHED_SPELLED;
         d->token[d->n] = token;
         d->p[d->n++] = 1;
     }
+    weft_matcher_free(&m);
+    if (has_run) return;
     r->draft.n_idle = d->n ? 0 : r->draft.n_idle < IDLE_MOST ? r->draft.n_idle + 1 : IDLE_MOST;
     r->draft.n_wait = (1 << r->draft.n_idle) - 1;
 }
@@ -196,15 +280,16 @@ static void obey_grammar(weft_engine *e, batcher_request *r, int32_t most, weft_
 {
     weft_matcher *m = NULL;
     int32_t n = 0;
-    const int asks = !d->n && r->draft.n_wait-- <= 0 && e->params.spec == WEFT_SPEC_AUTO;
-    if (!d->n && !asks) return;
+    if (!d->n) {
+        if (e->params.spec == WEFT_SPEC_AUTO) add_forced(e, r, most, d);
+        return;
+    }
     if (weft_matcher_copy(r->matcher, &m, NULL)) {
         d->n = 0;
         return;
     }
     while (n < d->n && !weft_matcher_accept(m, d->token[n], NULL)) n++;
-    if (d->n) d->n = n;
-    else add_forced(e, r, m, most, d);
+    d->n = n;
     weft_matcher_free(&m);
 }
 

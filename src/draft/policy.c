@@ -18,6 +18,13 @@ static const float prior[WEFT__DRAFT_BUCKETS] = {0.3f, 0.45f, 0.6f, 0.8f};
 /* The same of a draft model, by how sure it is. */
 static const float prior_sure[WEFT__DRAFT_BUCKETS] = {0.3f, 0.5f, 0.7f, 0.9f};
 
+/* What is forced and has nothing beside it is certain. */
+static float prior_of(int kind, int bucket)
+{
+    if (kind == WEFT__DRAFT_FORCED && bucket == WEFT__DRAFT_BUCKETS - 1) return 1;
+    return (kind == WEFT__DRAFT_MODEL ? prior_sure : prior)[bucket];
+}
+
 /* ---- costs ---- */
 
 /* Rows that read the same weights: seen on two cores of Zen 4, Q4_0 (bench/history). */
@@ -102,7 +109,7 @@ void weft__draft_trust_begin(weft__draft_trust *t)
         for (int b = 0; b < WEFT__DRAFT_BUCKETS; b++)
             for (int p = 0; p < WEFT__DRAFT_PLACES; p++) {
                 t->seen[kind][b][p] = PRIOR_WEIGHT;
-                t->right[kind][b][p] = PRIOR_WEIGHT * (kind == WEFT__DRAFT_MODEL ? prior_sure : prior)[b];
+                t->right[kind][b][p] = PRIOR_WEIGHT * prior_of(kind, b);
             }
     for (int b = 0; b < WEFT__DRAFT_BUCKETS; b++) t->sure[b] = 1;
 }

@@ -241,3 +241,8 @@ int weft_matcher_complete(const weft_matcher *w)
 {
     return w->m ? weft__gram_matcher_complete(w->m) : weft__gram_watch_complete(w->watch);
 }
+
+size_t weft__engine_matcher_forced(weft_matcher *w, char *bytes, size_t n)
+{
+    return w->m ? weft__gram_matcher_forced(w->m, bytes, n) : 0;
+}

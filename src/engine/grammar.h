@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* grammar.h: from rules to a weft_grammar; for grammar.c and chat_grammar.c. */
+/* grammar.h: from rules to a weft_grammar; for grammar.c and chat_grammar.c. And what a grammar forces, for drafts. */
 #ifndef WEFT_ENGINE_GRAMMAR_H
 #define WEFT_ENGINE_GRAMMAR_H
 
@@ -23,5 +23,7 @@ weft_status weft__engine_grammar_of(const weft_tokenizer *tokenizer, weft__gram 
 /* The grammar, which is not lazy yet, from a trigger on; *out keeps what it needs of it. */
 weft_status weft__engine_grammar_lazy(const weft_tokenizer *tokenizer, const weft_grammar *grammar,
                                       const weft__gram_lazy_spec *spec, weft_grammar **out, weft_error *err);
+/* weft__gram_matcher_forced; nothing is forced while the text is free. */
+size_t weft__engine_matcher_forced(weft_matcher *matcher, char *bytes, size_t n);
 
 #endif

@@ -496,13 +496,81 @@ static void grammars_force(void **state)
     weft_model_close(&model);
 }
 
+/* The text as the tokenizer spells it, in out[MAX_ANSWER], which the request's biases favour: a model that has learned
+ * texts so, as it were. */
+static size_t favour_spelling(const weft_tokenizer *t, const char *text, ask *q, int32_t *out)
+{
+    size_t n = 0, length;
+    weft_error err = {0};
+    if (weft_tokenize(t, text, strlen(text), 0, out, MAX_ANSWER, &n, &err)) fail_msg("%s", err.message);
+    q->p.sampler.n_bias = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t k = 0;
+        while (k < q->p.sampler.n_bias && q->bias[k].token != out[i]) k++;
+        if (k < q->p.sampler.n_bias) continue;
+        assert_true(k < (int32_t)(sizeof q->bias / sizeof *q->bias));
+        (void)weft_token_bytes(t, out[i], &length);
+        q->bias[q->p.sampler.n_bias++] = (weft_logit_bias){out[i], 60 + 3 * (float)length};
+    }
+    return n;
+}
+
+/* A grammar forces bytes; what is guessed is the tokenizer's spelling of them, and not the longest tokens. Where a text
+ * is spelled so, all guesses are right and nearly all tokens guessed, but for one that what follows may still change.
+ */
+static void forced_text_is_guessed_as_it_is_spelled(void **state)
+{
+    static const char text[] = " conversations of large developers and promises of dogs";
+    static const char sources[][160] = {
+        "root ::= \" conversations of large developers and promises of dogs\"\n",
+        "root ::= \" conversations of large developers and promises of do\" (\"gs\" | \"cuments\")\n"};
+    static answer first, again;
+    int32_t spelled[MAX_ANSWER];
+    weft_error err = {0};
+    (void)state;
+    weft_model *model = open_model("models/alderbrook.gguf");
+    const weft_tokenizer *t = weft_model_tokenizer(model);
+    for (int i = 0; i < 2; i++) {
+        weft_grammar *grammar = NULL;
+        ask q;
+        simple(&q, 4, 60);
+        const size_t n = favour_spelling(t, text, &q, spelled);
+        if (weft_grammar_new(t, WEFT_GRAMMAR_GBNF, sources[i], strlen(sources[i]), &grammar, &err))
+            fail_msg("%s", err.message);
+        q.p.grammar = grammar;
+        q.p.sampler.temperature = 0;
+        q.p.no_cache = 1;
+        weft_engine_params p = small();
+        weft_engine *e = open_engine(model, &p);
+        run_alone(e, &q, &first, 1);
+        close_engine(&e);
+        assert_true((size_t)first.n >= n && !memcmp(first.token, spelled, n * sizeof *spelled));
+        e = guessing(model, &p, NULL, NULL);
+        run_alone(e, &q, &again, 1);
+        compare("spelled", &q, &first, &again, 1);
+        const weft_draft_stats s = stats_of(e).drafts[WEFT_DRAFTER_FORCED];
+        print_message("%llu of %llu guesses were right, of %zu tokens\n", (unsigned long long)s.n_accepted,
+                      (unsigned long long)s.n_tokens, n);
+        assert_int_equal(s.n_accepted, s.n_tokens);
+        assert_true(s.n_accepted * 4 >= n * 3);
+        close_engine(&e);
+        weft_grammar_free(&grammar);
+    }
+    weft_model_close(&model);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_guesses_leave_no_trace),  cmocka_unit_test(no_tenant_speeds_up_another),
-        cmocka_unit_test(predictions_and_limits),        cmocka_unit_test(what_is_wrong_is_refused),
-        cmocka_unit_test(a_model_is_right_about_itself), cmocka_unit_test(a_draft_model_catches_up),
-        cmocka_unit_test(a_draft_model_rolls_back),      cmocka_unit_test(another_token_is_refused),
+        cmocka_unit_test(wrong_guesses_leave_no_trace),
+        cmocka_unit_test(no_tenant_speeds_up_another),
+        cmocka_unit_test(predictions_and_limits),
+        cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(a_model_is_right_about_itself),
+        cmocka_unit_test(a_draft_model_catches_up),
+        cmocka_unit_test(a_draft_model_rolls_back),
+        cmocka_unit_test(another_token_is_refused),
+        cmocka_unit_test(forced_text_is_guessed_as_it_is_spelled),
     };
     const struct CMUnitTest material[] = {
         cmocka_unit_test(grammars_force),

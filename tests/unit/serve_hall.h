@@ -22,7 +22,7 @@ enum { MAX_TOKENS = 320, MAX_ANSWER = 128 };
 typedef struct ask {
     weft_request_params p;
     int32_t tokens[MAX_TOKENS];
-    weft_logit_bias bias[2];
+    weft_logit_bias bias[32];
 } ask;
 
 typedef struct answer {

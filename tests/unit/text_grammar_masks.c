@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* text_grammar_masks.c: random grammars against a naive recognizer of their own syntax trees, which tries everything:
- * what is refused as unsound, what a mask allows token by token, where a text may end. And near the limit of depth,
- * against what accept takes. */
+ * what is refused as unsound, what a mask allows token by token, where a text may end. And which bytes are forced; and
+ * near the limit of depth, against what accept takes. */
 #include "unit/grammar_world.h"
 #include "unit/naive_grammar.h"
 
@@ -9,17 +9,28 @@
 #define N_TREES CLAIMS_REPEATED(CLAIMS_SWEPT(400, 1500), 150, 75)
 #define N_COMPARED CLAIMS_REPEATED(CLAIMS_SWEPT(90, 350), 30, 12)
 
+/* What was forced at run_from has come, as far as the text goes. */
+static void check_forced(const char *source, const char *text, int n, const char *run, int run_from, int n_run)
+{
+    const int n_since = n - run_from < n_run ? n - run_from : n_run;
+    if (memcmp(text + run_from, run, (size_t)n_since))
+        fail_msg("%s\n'%.*s', where '%.*s' was forced", source, n - run_from, text + run_from, n_run, run);
+}
+
 /* Follows a random text; at each place every token's bit is what the recognizer says of the text with its bytes. */
 static int compare_masks(const tree *t, const char *source, weft__gram_tables *g, const vocab *v, weft__rng *rng)
 {
     uint64_t bits[MAX_TOKENS / 64 + 1];
-    char text[64];
-    int n = 0, compared = 0;
+    char text[64], run[8];
+    int n = 0, compared = 0, run_from = 0, n_run = 0;
     weft__gram_matcher *m;
     assert_int_equal(weft__gram_matcher_create(g, &m, NULL), WEFT_OK);
     while (n < 10) {
-        int n_allowed = 0, chosen = -1, here = naively(t, text, n);
+        int n_allowed = 0, n_bytes = 0, chosen = -1, here = naively(t, text, n);
         if (here < 0) break;
+        check_forced(source, text, n, run, run_from, n_run);
+        n_run = (int)weft__gram_matcher_forced(m, run, sizeof run);
+        run_from = n;
         weft_status st = weft__gram_matcher_mask(m, bits, NULL);
         for (int id = 0; id < v->n; id++) {
             char one[1];
@@ -33,9 +44,12 @@ static int compare_masks(const tree *t, const char *source, weft__gram_tables *g
                 fail_msg("%s\nafter '%.*s' token %d '%.*s': %d, expected %d", source, n, text, id, (int)len, piece,
                          bit(bits, id), expected);
             compared++;
+            n_bytes += expected && id <= CONTROL;
             if (id != END && expected && weft__rng_below(rng, (uint64_t)++n_allowed) == 0) chosen = id;
         }
         assert_int_equal(st, n_allowed || here >> 1 ? WEFT_OK : WEFT_STATE);
+        if ((n_run > 0) != (n_bytes == 1 && !(here >> 1)))
+            fail_msg("%s\nafter '%.*s' %d bytes are allowed, %d are forced", source, n, text, n_bytes, n_run);
         assert_int_equal(weft__gram_matcher_complete(m), here >> 1 ? 2 - (n_allowed > 0) : 0);
         for (int id = 0; id < v->n; id += 7) /* what is not allowed is refused, and changes nothing */
             if (id != END && !bit(bits, id)) assert_int_equal(weft__gram_matcher_accept(m, id, NULL), WEFT_ARGUMENT);

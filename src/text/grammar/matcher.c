@@ -184,6 +184,41 @@ weft_status weft__gram_matcher_feed(weft__gram_matcher *m, const char *bytes, si
     return n ? go_on(m, (const unsigned char *)bytes, n, -1, err) : WEFT_OK;
 }
 
+/* The one byte that all ways of the set go on with; -1: there is a choice, and to end is one. */
+static int only_byte(const weft__gram_run *r, weft__gram_set set)
+{
+    const weft__gram_automaton *a = r->a;
+    int byte = -1;
+    if (set.done) return -1;
+    for (size_t i = set.begin; i < set.end; i++) {
+        const weft__gram_state *s = &a->states[r->ways[i].state];
+        for (uint32_t e = s[0].edge; e < s[1].edge; e++) {
+            if (a->edges[e].lo != a->edges[e].hi || (byte >= 0 && a->edges[e].lo != byte)) return -1;
+            byte = a->edges[e].lo;
+        }
+    }
+    return byte;
+}
+
+size_t weft__gram_matcher_forced(weft__gram_matcher *m, char *bytes, size_t n)
+{
+    weft__gram_run *r = &m->run;
+    const weft__gram_level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
+    const int was_too_deep = r->too_deep;
+    weft__gram_set set = {0, r->n_ways, m->done};
+    size_t n_forced = 0;
+    r->work = CREDIT_PER_TOKEN;
+    for (int byte; !m->ended && n_forced < n && (byte = only_byte(r, set)) >= 0; n_forced++) {
+        set = weft__gram_run_step(r, set, (unsigned char)byte);
+        if (r->status) break;
+        bytes[n_forced] = (char)byte;
+    }
+    weft__gram_cut(r, &before);
+    r->status = WEFT_OK;
+    r->too_deep = was_too_deep;
+    return n_forced;
+}
+
 weft_status weft__gram_matcher_accept(weft__gram_matcher *m, int32_t token, weft_error *err)
 {
     const weft__gram_trie *t = m->g->trie;

@@ -49,6 +49,10 @@ weft_status weft__gram_matcher_mask_below(weft__gram_matcher *m, uint32_t node, 
 /* Sets bit t of bits[(n_tokens + 63) / 64] for each token t that may come next, and clears the others. Fails with
  * WEFT_STATE, naming the place, when there is none; WEFT_LIMIT or WEFT_NO_MEMORY as above. */
 weft_status weft__gram_matcher_mask(weft__gram_matcher *m, uint64_t *bits, weft_error *err);
+/* The bytes with which every text goes on that is one of the grammar: stores the first of them, at most n, and returns
+ * how many. The matcher stays where it is. Takes its work from a credit of its own, and tells less where that is
+ * spent. */
+size_t weft__gram_matcher_forced(weft__gram_matcher *m, char *bytes, size_t n);
 /* 0: the grammar wants more; 1: the text may end here; 2: and nothing may follow. */
 int weft__gram_matcher_complete(const weft__gram_matcher *m);
 
