@@ -362,7 +362,7 @@ static void same_answers_of(world *w, int round)
     preempted(w, &mixed);
     cancelled(w, &mixed);
     if (w->grammar) put_off(w, &mixed);
-    same_answers_by_model(w, "itself", w->model, 15);
+    same_answers_by_model(w, "itself", w->model, 10);
     if (w->other) same_answers_by_model(w, "another model", w->other, 0);
 }
 
@@ -440,7 +440,7 @@ static void same_answer_by_a_coarser_model(void **state)
         weft_engine *e = open_engine(w.model, &p);
         run_alone(e, w.all, w.first, w.n);
         close_engine(&e);
-        same_answers_by_model(&w, "a coarser model", small, 15);
+        same_answers_by_model(&w, "a coarser model", small, 10);
     }
     guessed_in_each(&w);
     weft_model_close(&small);
