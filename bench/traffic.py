@@ -51,6 +51,10 @@ class Server:
     def metric(self, name):
         return float(re.search(r"^%s (\S+)$" % re.escape(name), self.get("/metrics"), re.M).group(1))
 
+    def metric_sum(self, name):
+        """Of what has labels."""
+        return sum(float(n) for n in re.findall(r"^%s\{.*\} (\S+)$" % re.escape(name), self.get("/metrics"), re.M))
+
     def rss_kb(self):
         with open(f"/proc/{self.process.pid}/status") as file:
             return int(re.search(r"VmRSS:\s+(\d+)", file.read()).group(1))

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "quant/half.h"
 
 enum { MAX_Q = 40, SPLIT = WEFT__ATTN_SPLIT_TOKENS, MAX_SPLITS = 4 };
 
@@ -307,6 +308,81 @@ static void lengths(check *c, uint32_t dtype, size_t nth)
     }
 }
 
+/* softmax(q . k) . v over positions [0, n) in double; rows of keys, then values, as they are stored. */
+static void in_double(const float *q, const float *rows, int n, int head_dim, double *out)
+{
+    double most = -INFINITY, sum = 0, *score = weft__alloc_array((size_t)n, sizeof *score);
+    for (int t = 0; t < n; t++) {
+        const float *k = rows + (size_t)t * 2 * (size_t)head_dim;
+        score[t] = 0;
+        for (int d = 0; d < head_dim; d++) score[t] += (double)q[d] * k[d];
+        score[t] /= sqrt(head_dim);
+        most = fmax(most, score[t]);
+    }
+    memset(out, 0, (size_t)head_dim * sizeof *out);
+    for (int t = 0; t < n; t++) {
+        const float *v = rows + ((size_t)t * 2 + 1) * (size_t)head_dim;
+        const double weight = exp(score[t] - most);
+        sum += weight;
+        for (int e = 0; e < head_dim; e++) out[e] += weight * v[e];
+    }
+    for (int e = 0; e < head_dim; e++) out[e] /= sum;
+    weft__free(score);
+}
+
+/* The last position's row, beside double arithmetic over what the pages hold: rounding that adds up over many splits
+ * is no tier's alone, so ref is held to it, too. */
+static void double_case(check *c, uint32_t dtype, int head_dim, int n, float gain)
+{
+    enum { MOST = 128 };
+    struct cache s = cache_new(c, dtype, head_dim, head_dim, 64, n, P_ZERO);
+    const int n_splits = (n + SPLIT - 1) / SPLIT;
+    const int32_t begin = 0, end = n;
+    float *rows = weft__alloc_array((size_t)n * 2 * (size_t)head_dim, sizeof *rows), q[MOST], out[MOST];
+    float *state = weft__alloc_array((size_t)(n_splits * (2 + head_dim)), sizeof *state);
+    double want[MOST], worst = 0, most = 0;
+    check_many_values(c, P_NORMAL, rows, (int64_t)n * 2 * head_dim);
+    check_many_values(c, P_NORMAL, q, head_dim);
+    for (int d = 0; d < head_dim; d++) q[d] *= gain;
+    for (int64_t i = 0; i < (int64_t)n * 2 * head_dim && dtype == WEFT_F16; i++)
+        rows[i] = weft__f16_to_f32(weft__f16_from_f32(rows[i]));
+    for (int t = 0; t < n; t++) {
+        const float *k = rows + (size_t)t * 2 * (size_t)head_dim;
+        cache_put(c, &s, t, k, k + head_dim);
+    }
+    weft__attn a = view(&s, 0, q, head_dim, 1, &begin, &end, 0);
+    attend(c, c->k, &a, dtype, n_splits, state, out);
+    in_double(q, rows, n, head_dim, want);
+    for (int e = 0; e < head_dim; e++) {
+        most = fmax(most, fabs(want[e]));
+        worst = fmax(worst, fabs(out[e] - want[e]));
+    }
+    c->cases++;
+    if (!(worst <= 1e-5 * most))
+        check_fail(c, "%g of %g beside double arithmetic: %s, head %d, %d positions", worst, most, type_name(dtype),
+                   head_dim, n);
+    weft__free(state);
+    weft__free(rows);
+    cache_free(c, &s);
+}
+
+/* More splits than the others have. */
+static void far_positions(check *c, uint32_t dtype)
+{
+    static const int sizes[][2] = {{64, 4 * SPLIT + 104}, {128, 32768}, {64, 32768}, {128, 20011}};
+    for (int i = 0; i < CLAIMS_SWEPT(1, 4); i++) {
+        const int head_dim = sizes[i][0], n = sizes[i][1];
+        struct cache s = cache_new(c, dtype, head_dim, head_dim, i % 2 ? 64 : 32, n, P_NORMAL);
+        struct queries r = causal(4, 2, n - 1, 0);
+        attn_case(c, &s, &r, "far positions");
+        r = causal(4, 1, n - 1, n / 2);
+        attn_case(c, &s, &r, "a window over splits");
+        cache_free(c, &s);
+        double_case(c, dtype, head_dim, n, 1);
+        double_case(c, dtype, head_dim, n, 4); /* where few positions count */
+    }
+}
+
 /* Strange numbers, and that what one query must not see never reaches it. */
 static void values(check *c, uint32_t dtype)
 {
@@ -361,6 +437,7 @@ void check_attn_split(check *c)
     for (size_t i = 0; i < 2; i++) {
         sizes(c, types[i]);
         lengths(c, types[i], i);
+        far_positions(c, types[i]);
         values(c, types[i]);
     }
     for (int i = 0; i < 2; i++) far_weights(c, types[i]);

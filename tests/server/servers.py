@@ -142,6 +142,10 @@ class Server:
         found = re.search(r"^%s (\S+)$" % re.escape(name), self.get("/metrics").body.decode(), re.M)
         return float(found.group(1))
 
+    def metric_sum(self, name):
+        """Of what has labels."""
+        return sum(float(n) for n in re.findall(r"^%s\{.*\} (\S+)$" % re.escape(name), self.get("/metrics").body.decode(), re.M))
+
     def wait_metric(self, name, want):
         """What it is when it is as wanted, or at last."""
         got = None

@@ -21,17 +21,21 @@ static inline uint32_t mix(uint32_t a, uint32_t b)
     return x ^ x >> 15;
 }
 
-/* The recorded answer to that prompt that begins as this one. */
+/* The recorded answer to that prompt that begins as this one; NULL, too, where several do: which one it is is not
+ * known. */
 static const answer *recorded(const guesses *g, const int32_t *tokens, int32_t n_prompt, int32_t n)
 {
+    const answer *found = NULL;
     for (int i = 0; i < g->n; i++) {
         const ask *q = &g->all[i];
         const answer *a = &g->first[i];
         if (q->p.n_tokens == n_prompt && n - n_prompt < a->n && !memcmp(q->tokens, tokens, (size_t)n_prompt * 4) &&
-            !memcmp(a->token, tokens + n_prompt, (size_t)(n - n_prompt) * 4))
-            return a;
+            !memcmp(a->token, tokens + n_prompt, (size_t)(n - n_prompt) * 4)) {
+            if (found) return NULL;
+            found = a;
+        }
     }
-    return NULL;
+    return found;
 }
 
 static inline int32_t guess(void *arg, const int32_t *tokens, int32_t n_prompt, int32_t n, int32_t most, int32_t *out)

@@ -32,7 +32,7 @@ typedef struct answer {
     int32_t token[MAX_ANSWER];
     float logprob[MAX_ANSWER];
     double checksum; /* of alternatives, prompt tokens and embeddings */
-    int n_prompt_tokens, n_embedding, n_cached;
+    int n_prompt_tokens, n_embedding, n_cached, n_drafted, n_right;
     weft_finish finish;
     weft_status status;
     char message[256];
@@ -77,6 +77,8 @@ static inline int on_event(void *arg, const weft_event *e)
     a->finish = e->finish;
     a->status = e->status;
     a->n_cached = e->n_cached;
+    a->n_drafted = e->n_drafted;
+    for (int d = 0; d < WEFT_DRAFTERS; d++) a->n_right += e->accepted[d];
     snprintf(a->message, sizeof a->message, "%s", e->message ? e->message : "");
     pthread_mutex_lock(&a->hall->lock);
     a->n_finished++;
