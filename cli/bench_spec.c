@@ -262,7 +262,7 @@ int bench_spec_parse(bench_options *o)
         char *end;
         if (o->n_spec == LIST_MAX) return 0;
         const double right = strtod(at, &end);
-        if (end == at || (*end && *end != ',') || !(right >= 0 && right <= 1)) return 0;
+        if (end == at || (*end && (*end != ',' || !end[1])) || !(right >= 0 && right <= 1)) return 0;
         o->spec[o->n_spec++] = right;
         at = *end ? end + 1 : end;
     }

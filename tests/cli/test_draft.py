@@ -91,6 +91,9 @@ class Draft(unittest.TestCase):
         self.assertEqual([(r["drafters"], r["predicted_right"]) for r in rows], [(False, None), (True, None)])
         rows = json.loads(self.weft("bench", MODEL, *size, "--text", "README.md", "--spec", "0.5").stdout)
         self.assertEqual([(r["drafters"], r["predicted_right"]) for r in rows], [(False, None), (False, 0.5), (True, None)])
+        for parts in ("0.5,", ",0.5", "0.5,,1", "1.5", "nan", "x"):
+            p = self.weft("bench", MODEL, *size, "--spec", parts)
+            self.assertEqual((p.returncode, b"--spec: parts from 0 to 1" in p.stderr), (2, True), (parts, p.stderr))
         p = self.weft("bench", "--synthetic", "tiny-128", *size, "--text", "README.md")
         self.assertEqual((p.returncode, b"no tokenizer" in p.stderr), (1, True), p.stderr)
 
