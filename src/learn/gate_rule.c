@@ -27,21 +27,15 @@ void weft__gate_bounds_default(weft__gate_bounds *b)
                              .norm = 0.25f};
 }
 
-double weft__gate_mcnemar(int32_t lost, int32_t gained)
-{
-    const int32_t n = lost + gained;
-    double p = 0, term = pow(0.5, n); /* n over 0 */
-    for (int32_t k = 0; k <= n; k++) {
-        if (k >= lost) p += term;
-        term *= (double)(n - k) / (k + 1);
-    }
-    return fmin(p, 1);
-}
-
 /* Of none asked, all hold. */
 static int enough(int32_t n, int32_t of, float share)
 {
     return (double)n >= (double)share * of - 1e-3; /* a share of 0.98 is a float */
+}
+
+static double log_power(double x, int32_t n)
+{
+    return n ? n * log(x) : 0;
 }
 
 double weft__gate_binomial(int32_t lost, int32_t n, double share)
@@ -49,8 +43,14 @@ double weft__gate_binomial(int32_t lost, int32_t n, double share)
     const double miss = fmin(fmax(1 - share, 0), 1);
     double p = 0;
     for (int32_t k = lost > 0 ? lost : 0; k <= n; k++)
-        p += exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)) * pow(miss, k) * pow(1 - miss, n - k);
+        p += exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) + log_power(miss, k) +
+                 log_power(1 - miss, n - k));
     return fmin(p, 1);
+}
+
+double weft__gate_mcnemar(int32_t lost, int32_t gained)
+{
+    return weft__gate_binomial(lost, lost + gained, 0.5);
 }
 
 weft__gate_reason weft__gate_judge(const weft__gate_report *r, const weft__gate_bounds *b, int goes_on)

@@ -303,6 +303,7 @@ static void each_reason_refuses_by_its_name(void **state)
     assert_int_equal(weft__gate_judge(&r[7], &b, 1), WEFT__GATE_PASSED); /* one that goes on may be further off */
     assert_true(fabs(weft__gate_mcnemar(0, 0) - 1) < 1e-12 && fabs(weft__gate_mcnemar(5, 0) - 1.0 / 32) < 1e-12);
     assert_true(fabs(weft__gate_mcnemar(3, 1) - 5.0 / 16) < 1e-12 && fabs(weft__gate_mcnemar(0, 4) - 1) < 1e-12);
+    assert_true(fabs(weft__gate_mcnemar(1000, 900) - 0.011554423) < 1e-7); /* one of so many is no number by itself */
 }
 
 /* More than a batch holds; the prompts are nearly as long as a text may be. */
