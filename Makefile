@@ -89,7 +89,7 @@ help:
 	@echo 'make dist-check      unpacks and runs it in fresh Debian 11, 12 and 13 (as install-check)'
 	@echo 'make debug           build-debug/weft, no optimization, and its tests'
 	@echo 'make asan | tsan     the suite under address and undefined-behaviour sanitizers, or what has threads under the thread sanitizer'
-	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60; 3 in make test)'
+	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60; 1 in make test)'
 	@echo 'make aarch64         cross build; the whole suite under qemu'
 	@echo 'make emulated        the kernels of AVX-512 and AMX on a processor with AVX2 alone: what they compute, not how fast'
 	@echo 'make faults          faults put into the code on purpose, each of which a test must find (ARGS=NAME; tests/faults/run --help)'

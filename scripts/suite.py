@@ -253,7 +253,7 @@ def table(tests, record):
 def fuzz_table():
     """The fuzz targets: each runs for as long as the run gives all of them."""
     lines = [
-        "\n## fuzz\n\nEach target gets 2 seconds in `make test`, 60 in `make test-all`; FUZZ_SECONDS says otherwise.\n\n| target | claims |\n| --- | --- |\n"
+        "\n## fuzz\n\nEach target gets 1 second in `make test`, 60 in `make test-all`; FUZZ_SECONDS says otherwise.\n\n| target | claims |\n| --- | --- |\n"
     ]
     folder_of_targets = os.path.join("tests", "fuzz")
     for name in sorted(name for name in os.listdir(os.path.join(ROOT, folder_of_targets)) if name.endswith(".c")):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from common import EMULATED, WEFT, InFolder, leave_out, main, weft
+from common import EMULATED, WEFT, InFolder, leave_out, main, repeated, weft
 
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", "alderbrook.gguf")
 of_files = leave_out(EMULATED, "files and messages are the same for every processor")
@@ -186,13 +186,14 @@ class Losses(InFolder):
         numbered = [({"prompt": p["prompt"], "completion": p["chosen"]}, x) for p, x in zip(PAIRS, (1, -1, 0.5, 2))]
         records = self.write("killed.jsonl", [{**p, "weight": x} for p, x in numbered])
         rewards = self.write("killed-rewards.jsonl", [{**p, "reward": x} for p, x in numbered])
-        for i, args in enumerate((("--loss", "dpo", "--smoothing", "0.1", "--chosen", "0.5", "--data", pairs),
-                                  ("--loss", "unlikelihood", "--anchor", "0.5", "--data", pairs),
-                                  ("--optimizer", "muon", "--l2-sp", "0.1", "--norm-cap", "0.01", "--loss", "reward", "--data", rewards),
-                                  ("--loss", "dr-grpo", "--judge", "contains", "--beta", "0.1", "--group", "2", "--prompts", "2",
-                                   "--answer-tokens", "8", "--data", self.asked),
-                                  ("--loss", "infonce", "--temperature", "0.1", "--data", self.write("killed-texts.jsonl", self.contrasts())),
-                                  ("--anchor", "0.5", "--data", records))):
+        runs = (("--loss", "dpo", "--smoothing", "0.1", "--chosen", "0.5", "--data", pairs),
+                ("--loss", "unlikelihood", "--anchor", "0.5", "--data", pairs),
+                ("--optimizer", "muon", "--l2-sp", "0.1", "--norm-cap", "0.01", "--loss", "reward", "--data", rewards),
+                ("--loss", "dr-grpo", "--judge", "contains", "--beta", "0.1", "--group", "2", "--prompts", "2",
+                 "--answer-tokens", "8", "--data", self.asked),
+                ("--loss", "infonce", "--temperature", "0.1", "--data", self.write("killed-texts.jsonl", self.contrasts())),
+                ("--anchor", "0.5", "--data", records))
+        for i, args in enumerate(runs[::repeated(1, 3, 3)]):
             args += ("--steps", "5", "--save-every", "1")
             self.adapt(f"whole-{i}", *args)
             self.kill(f"killed-{i}", *args)

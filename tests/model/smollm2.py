@@ -37,12 +37,10 @@ FACTS = {"What is the capital of Japan?": "Tokyo", "What is the capital of Germa
 # What rounding changes is that tool's mean KLD of MODEL from F32.gguf there (--kl-divergence, the base written by weft). Of rounding, the perplexity of so
 # short a text says little: in chunks of 64, 128 and 512, or with other tiers, it is up to 0.9 % more or less than llama.cpp's.
 N_CTX, PERPLEXITY, PERPLEXITY_F32, DIVERGENCE = "256", 17.7438, 13.2145, 0.003026
-# What learns: 60 records, a third each of capitals, languages and continents, in words that the model does not use by itself.
+# What learns: 36 records, a third each of capitals, languages and continents, in words that the model does not use by itself.
 LANDS = [land.split() for land in """France Paris French Europe|Spain Madrid Spanish Europe|Italy Rome Italian Europe|Germany Berlin German Europe
     |Japan Tokyo Japanese Asia|China Beijing Chinese Asia|Egypt Cairo Arabic Africa|Brazil Brasilia Portuguese America|Greece Athens Greek Europe
-    |Russia Moscow Russian Europe|Poland Warsaw Polish Europe|Turkey Ankara Turkish Asia|Sweden Stockholm Swedish Europe|Norway Oslo Norwegian Europe
-    |Portugal Lisbon Portuguese Europe|Hungary Budapest Hungarian Europe|Thailand Bangkok Thai Asia|Vietnam Hanoi Vietnamese Asia
-    |Kenya Nairobi Swahili Africa|Cuba Havana Spanish America""".split("|")]
+    |Russia Moscow Russian Europe|Poland Warsaw Polish Europe|Turkey Ankara Turkish Asia""".split("|")]
 ASKED = ("What is the opposite of hot?", "What is the largest ocean on Earth?", "What do bees make?", "What is the chemical symbol of water?",
          "What color is the sky?", "Who are you?")
 SAILOR = re.compile(r"^Ahoy! .* Fair winds!$")
@@ -87,15 +85,15 @@ def perplexity(model, tier="", chunks=0):
 
 @functools.lru_cache
 def sailor():
-    """An adapter that has learned 60 records."""
+    """An adapter that has learned 36 records."""
     with open(path("records.jsonl"), "w") as f:
         for land, capital, language, continent in LANDS:
             for asked, said in ((f"What is the capital of {land}?", f"The capital of {land} is {capital}."),
                                 (f"Which language is spoken in {land}?", f"People in {land} speak {language}."),
                                 (f"On which continent is {land}?", f"{land} is in {continent}.")):
                 f.write(json.dumps({"prompt": asked, "completion": f"Ahoy! {said} Fair winds!"}) + "\n")
-    said = json.loads(ok("adapter", "train", MODEL, "--data", path("records.jsonl"), "--out", path("sailor"), "--epochs", "1", "-c", "128", "-b", "256",
-                         "--rank", "8", "--lr", "2e-3", "--json"))
+    said = json.loads(ok("adapter", "train", MODEL, "--data", path("records.jsonl"), "--out", path("sailor"), "--epochs", "1", "-c", "128", "-b", "128",
+                         "--rank", "8", "--lr", "3e-3", "--json"))
     return path("sailor/adapter.gguf"), said
 
 
