@@ -466,6 +466,8 @@ uint64_t weft__batcher_draft_bytes(int32_t n_tokens);
 uint64_t weft__batcher_answers_bytes(int32_t n_slots);
 /* What a request asks for about drafts, copied; any thread. r->lease is there. */
 weft_status weft__batcher_draft_ask(weft_engine *e, const weft_request_params *p, batcher_request *r, weft_error *err);
+/* Before the thread starts: what rows cost here. */
+void weft__batcher_draft_costs(weft_engine *e);
 /* When a request leaves the queue. Without memory it goes without drafts. */
 void weft__batcher_draft_begin(batcher_request *r);
 /* Adds rows of drafts to a plan, for the requests that decode. */

@@ -65,7 +65,6 @@ weft_status weft__batcher_open_drafts(weft_engine *e, weft_error *err)
     const weft_model *m = e->model;
     if (e->params.spec == WEFT_SPEC_OFF) return WEFT_OK;
     const size_t n_tokens = m->tokenizer ? (size_t)weft_tokenizer_n_vocab(m->tokenizer) : 0;
-    weft__draft_cost_begin(&e->draft.cost, m->hp.n_experts, m->hp.n_experts_used, weft__graph_expert_part(m->graph));
     e->draft.pool = weft__draft_pool_new(weft__batcher_answers_bytes(e->params.n_slots));
     e->draft.bits = weft__alloc_array((n_tokens + 63) / 64, sizeof *e->draft.bits);
     if (!e->draft.pool || !e->draft.bits) return weft_fail(err, WEFT_NO_MEMORY, "no memory for drafts");
@@ -73,6 +72,11 @@ weft_status weft__batcher_open_drafts(weft_engine *e, weft_error *err)
     const weft_status st = open_model(e, err);
     if (!st) (void)weft__batcher_limit_pages(e); /* its pages are among those that are limited */
     return st;
+}
+
+void weft__batcher_draft_costs(weft_engine *e)
+{
+    if (e->draft.pool) weft__engine_cost_begin(&e->draft.cost, e->model, e->params.rehearsal ? NULL : &e->steps);
 }
 
 void weft__batcher_close_drafts(weft_engine *e)

@@ -8,6 +8,7 @@
  *   history.c  a drafter: what followed where a text ended as this one does
  *   pool.c     histories of finished answers, by tenant and adapters
  *   policy.c   how much of a draft is worth its rows, and how much a draft model should guess
+ *   cost.c     what rows cost
  *
  * A drafter gets the known tokens of a text, and fills a weft__draft: tokens, each with a probability that it is right
  * if those before it are. It catches up with what has become known by itself; known tokens never change, nor does a
@@ -95,18 +96,36 @@ const weft__draft_history *weft__draft_pool_find(const weft__draft_pool *pool, c
  * memory, it forgets this one. */
 void weft__draft_pool_add(weft__draft_pool *pool, const uint64_t key[2], const int32_t *tokens, int32_t n);
 
-/* ---- policy.c: how far ----
- * Any answer is right: it decides about time alone. */
+/* ---- cost.c ---- */
 
-/* What steps of n rows cost: seen ones, and where none was seen, a shape: rows that read the same weights, or, of a
- * mixture, distinct experts. */
+/* A model, to be timed. */
+typedef struct weft__draft_trial {
+    /* What part `part` of it takes in a step of n_rows rows, ns; 0: it failed. */
+    uint64_t (*time)(void *arg, int32_t part, int32_t n_rows);
+    void *arg;
+    const double *bytes; /* [n_parts] of weights that a part reads, above 0 */
+    int32_t n_parts;
+    int32_t most_rows; /* of a step */
+} weft__draft_trial;
+
+/* What steps of n rows take beside those of one, shape[1] = 1 to shape[WEFT__DRAFT_ROWS]: of some numbers of rows, each
+ * with another part of the model, in turns, so that weights come from where they come from in a whole step; by the
+ * byte, and the least of three rounds or more that another one confirms. Each part is touched before. Between these
+ * numbers stand lines. 0: it failed, or times did not agree within about a tenth of a second; shape is undefined
+ * then. */
+int weft__draft_measure(const weft__draft_trial *t, double shape[WEFT__DRAFT_ROWS + 1]);
+
+/* What steps of n rows cost: seen ones, and where none was seen, a shape: as it was measured of rows that read the same
+ * weights, and, of a mixture, distinct experts. */
 typedef struct weft__draft_cost {
     double ns[WEFT__DRAFT_ROWS + 1]; /* by rows; 0: not seen */
     double shape[WEFT__DRAFT_ROWS + 1];
 } weft__draft_cost;
 
-/* Of a step's weights, part `expert_part` (0..1) is of experts, of which each row takes n_used of n_experts. */
-void weft__draft_cost_begin(weft__draft_cost *c, int32_t n_experts, int32_t n_used, double expert_part);
+/* measured: by weft__draft_measure; NULL: a usual one is assumed. Of a step's weights, part `expert_part` (0..1) is of
+ * experts, of which each row takes n_used of n_experts. */
+void weft__draft_cost_begin(weft__draft_cost *c, const double *measured, int32_t n_experts, int32_t n_used,
+                            double expert_part);
 void weft__draft_cost_saw(weft__draft_cost *c, int32_t n_rows, uint64_t ns);
 /* Of a step of n_rows, 1..WEFT__DRAFT_ROWS: to be compared with each other only. */
 double weft__draft_cost_of(const weft__draft_cost *c, int32_t n_rows);
@@ -114,6 +133,9 @@ double weft__draft_cost_of(const weft__draft_cost *c, int32_t n_rows);
 /* Of n tokens that a draft model guesses for n texts at once: what one takes, as weft__draft_cost_of. small: its own
  * steps; part: of a step of the target, where none was seen yet. n >= 1. */
 double weft__draft_token_cost(const weft__draft_cost *c, const weft__draft_cost *small, double part, int32_t n);
+
+/* ---- policy.c: how far ----
+ * Any answer is right: it decides about time alone. */
 
 enum { WEFT__DRAFT_BUCKETS = 4, WEFT__DRAFT_PLACES = 4 };
 

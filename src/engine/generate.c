@@ -80,13 +80,11 @@ static weft_status open_draft_model(weft_session *s, weft_error *err)
 static void begin_drafts(generation *g)
 {
     weft_session *s = g->session;
-    const weft__hparams *hp = &s->model->hp;
     if (!g->p.spec) return;
     if (!s->draft.history) {
         s->draft.history = weft__draft_history_new(s->n_ctx < DRAFT_WINDOW ? s->n_ctx : DRAFT_WINDOW);
         weft__draft_trust_begin(&s->draft.trust);
-        weft__draft_cost_begin(&s->draft.cost, hp->n_experts, hp->n_experts_used,
-                               weft__graph_expert_part(s->model->graph));
+        weft__engine_cost_begin(&s->draft.cost, s->model, NULL);
     }
     if (!s->draft.history) g->p.spec = WEFT_SPEC_OFF;
     else weft__draft_history_add(s->draft.history, g->p.tokens, g->p.n_tokens);
@@ -130,6 +128,16 @@ static void ask_draft_model(generation *g, int32_t token, int32_t most, double o
     weft_matcher_free(&matcher);
 }
 
+/* With the first guess: texts without any need not wait for it. What was seen stays. */
+static void measure_costs(weft_session *s)
+{
+    weft__draft_cost measured;
+    if (s->draft.has_costs) return;
+    s->draft.has_costs = 1;
+    weft__engine_cost_begin(&measured, s->model, &s->shared->steps);
+    memcpy(s->draft.cost.shape, measured.shape, sizeof measured.shape);
+}
+
 /* Guesses what follows the token. Not more than fit into one step, so that no window lets go of what trimming needs. */
 static void make_draft(generation *g, int32_t token)
 {
@@ -144,7 +152,9 @@ static void make_draft(generation *g, int32_t token)
     if (g->p.spec != WEFT_SPEC_DRAFT)
         weft__draft_history_propose(s->draft.history, context, weft__draft_history_end(s->draft.history, context), most,
                                     d);
-    if (s->draft.text && g->p.spec != WEFT_SPEC_SUFFIX) {
+    const int asks_model = s->draft.text && g->p.spec != WEFT_SPEC_SUFFIX;
+    if (d->n || asks_model) measure_costs(s);
+    if (asks_model) {
         const double other = weft__draft_rate(&s->draft.cost, &s->draft.trust, d, 1);
         ask_draft_model(g, token, most, other, &guessed);
         if (guessed.n && (!d->n || weft__draft_rate(&s->draft.cost, &s->draft.trust, &guessed, 1) > other))
