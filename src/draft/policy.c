@@ -112,6 +112,12 @@ double weft__draft_rate(const weft__draft_cost *c, const weft__draft_trust *t, c
     return rate;
 }
 
+void weft__draft_take_better(const weft__draft_cost *c, const weft__draft_trust *t, const weft__draft *other,
+                             int32_t n_rows, weft__draft *d)
+{
+    if (other->n && (!d->n || weft__draft_rate(c, t, other, n_rows) > weft__draft_rate(c, t, d, n_rows))) *d = *other;
+}
+
 int32_t weft__draft_choose(const weft__draft_cost *c, weft__draft_trust *t, const weft__draft *d, int32_t n_rows)
 {
     const int32_t most = most_of(d, d->n, n_rows);

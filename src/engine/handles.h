@@ -120,9 +120,8 @@ struct weft_session {
         weft_model *small; /* NULL: there is no draft model */
         struct weft__engine_drafter *model;
         struct weft__engine_drafter_text *text;
-        int32_t *known; /* [n_ctx + 1] what it is shown */
-        int has_costs;  /* they were measured, if they can be */
-        int always;     /* for tests: what is guessed is tried, whatever it costs */
+        int has_costs; /* they were measured, if they can be */
+        int always;    /* for tests: what is guessed is tried, whatever it costs */
         weft__draft_trust trust;
         weft__draft_cost cost;
     } draft;

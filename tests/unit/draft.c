@@ -72,23 +72,18 @@ static void counts_what_followed(void **state)
     weft__draft_history_free(&h);
 }
 
-/* The end of a text is what a session goes on from, and a window forgets what has left it. */
+/* A window forgets what has left it. */
 static void forgets(void **state)
 {
-    int32_t end[WEFT__DRAFT_DEPTH], text[200];
+    int32_t text[200];
     (void)state;
     for (int i = 0; i < 200; i++) text[i] = 1000 + i;
     weft__draft_history *h = weft__draft_history_new(64);
-    assert_int_equal(weft__draft_history_end(h, end), 0);
     weft__draft_history_add(h, text, 40);
-    assert_int_equal(weft__draft_history_end(h, end), 40);
-    assert_memory_equal(end, text, 40 * sizeof *text);
     assert_int_equal(propose(h, text, 10, 4).n, 4);
     weft__draft_history_add(h, text + 40, 160);
     assert_int_equal(propose(h, text, 10, 4).n, 0);
     assert_int_equal(propose(h, text, 180, 4).token[0], 1180);
-    weft__draft_history_cut(h);
-    assert_int_equal(weft__draft_history_end(h, end), 0);
     weft__draft_history_free(&h);
 }
 
@@ -115,6 +110,67 @@ static void follows_what_is_expected(void **state)
     weft__draft_expected_propose(x, answer, n, 8, &d);
     assert_int_equal(d.n, 0);
     weft__draft_expected_free(&x);
+}
+
+/* Says what it is told to, and counts how often it is asked. */
+typedef struct double_drafter {
+    int32_t n, matched, first;
+    int n_asked;
+} double_drafter;
+
+static void say(void *self, const weft__draft_text *text, int32_t most, weft__draft *out)
+{
+    double_drafter *d = self;
+    assert_true(text->n == 3 && text->n_prompt == 2 && most == 4 && out->n == 0 && out->kind == WEFT__DRAFT_SUFFIX);
+    d->n_asked++;
+    out->n = d->n;
+    out->matched = d->matched;
+    for (int32_t k = 0; k < d->n; k++) {
+        out->token[k] = d->first + k;
+        out->p[k] = 1;
+    }
+}
+
+/* Tokens from 100 on do not hold. */
+static void cut_at_100(void *arg, weft__draft *d)
+{
+    int32_t n = 0;
+    ++*(int *)arg;
+    while (n < d->n && d->token[n] < 100) n++;
+    d->n = n;
+}
+
+static int32_t first_of(double_drafter *all, int n, int n_last)
+{
+    const int32_t tokens[] = {1, 2, 3};
+    const weft__draft_text text = {tokens, 2, 3};
+    weft__drafter list[8];
+    weft__draft d = {.n = 5};
+    int n_cut = 0;
+    for (int i = 0; i < n; i++) list[i] = (weft__drafter){say, &all[i], i < n_last};
+    weft__draft_propose(list, n, &text, 4, cut_at_100, &n_cut, &d);
+    assert_int_equal(n_cut, 1);
+    return d.n ? d.token[0] : -1;
+}
+
+/* Of several drafters the one for whose draft most speaks; of equal ones the first; after one that cannot be surpassed
+ * nobody is asked. The last one is where nothing else holds, and only there. */
+static void drafters_in_order(void **state)
+{
+    (void)state;
+    double_drafter equal[] = {{0, 9, 1, 0}, {3, 5, 10, 0}, {2, 5, 20, 0}};
+    assert_int_equal(first_of(equal, 3, 0), 10);
+    double_drafter more[] = {{3, 5, 10, 0}, {2, 6, 20, 0}};
+    assert_int_equal(first_of(more, 2, 0), 20);
+    double_drafter certain[] = {{3, WEFT__DRAFT_DEPTH, 10, 0}, {2, WEFT__DRAFT_DEPTH, 20, 0}};
+    assert_int_equal(first_of(certain, 2, 0), 10);
+    assert_int_equal(certain[1].n_asked, 0);
+    double_drafter behind[] = {{3, 50, 10, 0}, {2, 5, 98, 0}}; /* of the second the first two tokens hold */
+    assert_int_equal(first_of(behind, 2, 1), 98);
+    assert_int_equal(behind[0].n_asked, 0);
+    behind[1].first = 100;
+    assert_int_equal(first_of(behind, 2, 1), 10);
+    assert_int_equal(first_of(behind, 0, 0), -1);
 }
 
 /* Each key finds its own texts alone; the key that was added to least recently makes room. */
@@ -416,6 +472,7 @@ int main(void)
         cmocka_unit_test(counts_what_followed),
         cmocka_unit_test(forgets),
         cmocka_unit_test(follows_what_is_expected),
+        cmocka_unit_test(drafters_in_order),
         cmocka_unit_test(keys_are_apart),
         cmocka_unit_test(tries_what_pays),
         cmocka_unit_test(knows_costs),
