@@ -2,7 +2,7 @@
 /* bench_spec.c: weft bench --spec, --text and --draft: what guessing tokens ahead brings. Answers are generated once
  * without guesses; then again, predicted, with so many tokens of the prediction right as --spec says, each by chance;
  * and with what drafters guess themselves, of a text or with a draft model. Tokens per second are those while all of a
- * row's requests generate; medians. */
+ * row's requests generate; medians. Guesses are counted in the last repetition. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +23,7 @@ typedef struct spec_row {
     double rate;  /* tokens per second */
     double ratio; /* of rates, to the row without guesses */
     int64_t n_drafted, n_accepted;
+    uint64_t tried_at[WEFT_DRAFT_MAX], right_at[WEFT_DRAFT_MAX]; /* by place in the draft */
 } spec_row;
 
 typedef struct spec_bench {
@@ -117,10 +118,42 @@ static weft_status run(spec_bench *b, spec_row *r, weft_inbox *inbox, double *ra
 static weft_status spec_repeat(spec_bench *b, spec_row *r, double *rate, weft_error *err)
 {
     weft_inbox *inbox = NULL;
+    weft_engine_stats before = {.size = sizeof before}, after = {.size = sizeof after};
+    weft_engine_get_stats(b->engines[r->who], &before);
     weft_status st = weft_inbox_new(b->engines[r->who], &inbox, err);
     if (!st) st = run(b, r, inbox, rate, err);
     weft_inbox_free(&inbox);
+    weft_engine_get_stats(b->engines[r->who], &after);
+    for (int k = 0; k < WEFT_DRAFT_MAX; k++) {
+        r->tried_at[k] = r->right_at[k] = 0;
+        for (int d = 0; d < WEFT_DRAFTERS; d++) {
+            r->tried_at[k] += after.drafts[d].tokens_at[k] - before.drafts[d].tokens_at[k];
+            r->right_at[k] += after.drafts[d].accepted_at[k] - before.drafts[d].accepted_at[k];
+        }
+    }
     return st;
+}
+
+/* Places of drafts that were tried. */
+static int n_places(const spec_row *r)
+{
+    int n = 0;
+    while (n < WEFT_DRAFT_MAX && r->tried_at[n]) n++;
+    return n;
+}
+
+/* Of each place, the first guess's first, the part that was right of those tried. */
+static void print_places(const spec_row *r)
+{
+    for (int k = 0; k < n_places(r); k++) printf(" %.2f", (double)r->right_at[k] / (double)r->tried_at[k]);
+    printf("%s |\n", n_places(r) ? "" : " -");
+}
+
+static void print_counts(const char *name, const uint64_t *at, int n)
+{
+    printf(", \"%s\": [", name);
+    for (int k = 0; k < n; k++) printf("%s%llu", k ? ", " : "", (unsigned long long)at[k]);
+    printf("]");
 }
 
 static void spec_print(enum bench_format format, const spec_row *r, int first)
@@ -130,14 +163,18 @@ static void spec_print(enum bench_format format, const spec_row *r, int first)
     if (r->who == SPEC_DRAFTERS) snprintf(right, sizeof right, "drafters");
     if (r->who == SPEC_PREDICTION) snprintf(right, sizeof right, "%.2f", r->right);
     if (format == BENCH_MD) {
-        printf("|%6d | %6d | %4d | %10s | %8lld | %10.3f | %8.2f | %6.3f |\n", r->n_prompt, r->n_gen, r->n_seqs, right,
+        printf("|%6d | %6d | %4d | %10s | %8lld | %10.3f | %8.2f | %6.3f |", r->n_prompt, r->n_gen, r->n_seqs, right,
                (long long)r->n_drafted, accepted, r->rate, r->ratio);
+        print_places(r);
     } else {
         printf("%s{\"pp\": %d, \"tg\": %d, \"pl\": %d, \"drafters\": %s, \"predicted_right\": %s, \"draft_n\": %lld, "
-               "\"draft_n_accepted\": %lld, \"speed_tg\": %.6f, \"against_plain\": %.6f}%s",
+               "\"draft_n_accepted\": %lld, \"speed_tg\": %.6f, \"against_plain\": %.6f",
                format == BENCH_JSON && !first ? ",\n" : "", r->n_prompt, r->n_gen, r->n_seqs,
                r->who == SPEC_DRAFTERS ? "true" : "false", r->who == SPEC_PREDICTION ? right : "null",
-               (long long)r->n_drafted, (long long)r->n_accepted, r->rate, r->ratio, format == BENCH_JSONL ? "\n" : "");
+               (long long)r->n_drafted, (long long)r->n_accepted, r->rate, r->ratio);
+        print_counts("draft_n_at", r->tried_at, n_places(r));
+        print_counts("draft_n_accepted_at", r->right_at, n_places(r));
+        printf("}%s", format == BENCH_JSONL ? "\n" : "");
     }
     fflush(stdout);
 }
@@ -146,9 +183,10 @@ void bench_spec_begin(enum bench_format format)
 {
     if (format == BENCH_JSON) printf("[\n");
     if (format != BENCH_MD) return;
-    printf("|%6s | %6s | %4s | %10s | %8s | %10s | %8s | %6s |\n", "PP", "TG", "B", "predicted", "guessed", "accepted",
-           "S_TG t/s", "ratio");
-    printf("|-------|--------|------|------------|----------|------------|----------|--------|\n");
+    printf("|%6s | %6s | %4s | %10s | %8s | %10s | %8s | %6s | accepted at 1, 2, .. |\n", "PP", "TG", "B", "predicted",
+           "guessed", "accepted", "S_TG t/s", "ratio");
+    printf(
+        "|-------|--------|------|------------|----------|------------|----------|--------|----------------------|\n");
 }
 
 enum { SPEC_ROWS = LIST_MAX + 2 };

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Major in the upper 16 bits: must match. Minor in the lower 16: functions or flags were added. */
-#define WEFT_ABI_VERSION 0x00020003u
+#define WEFT_ABI_VERSION 0x00020004u
 
 typedef struct weft_backend weft_backend; /* the provider's own */
 typedef struct weft_program weft_program; /* the provider's own; constant */
@@ -113,6 +113,10 @@ typedef struct weft_step {
     const weft_bindings *bindings;
     weft_profile_log *profile; /* events are appended to it; NULL: none. For providers with WEFT_FEATURE_PROFILE */
     weft_event *after, *done;  /* reserved: what the step waits for, what is raised at its end */
+    /* From 2.4, for providers with WEFT_FEATURE_NODES: nodes [first_node, first_node + n_nodes) of the graph run alone,
+     * on what earlier steps of the run left where others would write: for their time, which is that in a whole step.
+     * n_nodes 0: all. Experts are never among them. */
+    int32_t first_node, n_nodes;
 } weft_step;
 
 /* What a provider takes that it may also not know. To come: events, memory of devices, trees of sequences. */
@@ -120,7 +124,8 @@ enum weft_backend_feature {
     WEFT_FEATURE_PROFILE = 1u << 0,
     WEFT_FEATURE_OUTLINE = 1u << 1,
     WEFT_FEATURE_COUNT = 1u << 2, /* from 2.2 */
-    WEFT_FEATURE_POOLS = 1u << 3  /* from 2.3: pages of several types in one step (weft_rows.pool) */
+    WEFT_FEATURE_POOLS = 1u << 3, /* from 2.3: pages of several types in one step (weft_rows.pool) */
+    WEFT_FEATURE_NODES = 1u << 4  /* from 2.4: some of a step's nodes, to be timed (weft_step.n_nodes) */
 };
 
 /* Bytes of memory that a program takes. */
@@ -197,7 +202,7 @@ WEFT_STATIC_ASSERT(sizeof(weft_profile_event) == 32, "plugin ABI: weft_profile_e
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_profile_log) == 40, "plugin ABI: weft_profile_log");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_backend_api) == 168, "plugin ABI: weft_backend_api");
 WEFT_STATIC_ASSERT(sizeof(weft_program_bytes) == 32, "plugin ABI: weft_program_bytes");
-WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_step) == 48, "plugin ABI: weft_step");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_step) == 56, "plugin ABI: weft_step");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_compile_options) == 32, "plugin ABI: weft_compile_options");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_adapter_spec) == 24, "plugin ABI: weft_adapter_spec");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_image) == 48, "plugin ABI: weft_image");

@@ -171,7 +171,7 @@ typedef struct weft_generate_params {
     weft_matcher *matcher;     /* the grammar that the text follows, at its place; it moves on. NULL: none */
     const char *const *stops;  /* the text ends before the first of these; NULL-terminated, none is empty; NULL: none */
     uint32_t detok_flags;      /* weft_detok_flags */
-    int32_t spec;              /* weft_spec: guesses from what the session's calls have read and written */
+    int32_t spec;              /* weft_spec: guesses from what the session's calls have read and written, and below */
     weft_generate_fn callback; /* for each token, on the thread of the call; NULL: none */
     void *arg;
     /* 1: where the context is full, of the prompt already, the text goes on, with max_tokens -1 too: the first n_keep
@@ -179,6 +179,10 @@ typedef struct weft_generate_params {
      * places, and all between them is left out. 0: it ends */
     int32_t shift;
     int32_t n_keep; /* at most half of the context */
+    /* [n_predicted] what the text will be for the most part, which is guessed where spec is auto or suffix; borrowed
+     * for the call. NULL: nothing is predicted */
+    const int32_t *predicted;
+    int32_t n_predicted;
 } weft_generate_params;
 
 typedef struct weft_generate_result {

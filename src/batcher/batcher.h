@@ -34,6 +34,7 @@
 #include "adapt/store.h"
 #include "draft/draft.h"
 #include "engine/drafter.h"
+#include "engine/forced.h"
 #include "engine/handles.h"
 #include "kv/prefix.h"
 #include "kv/store.h"
@@ -133,10 +134,10 @@ typedef struct batcher_request {
         weft__draft_trust trust;
         int32_t most, least; /* tokens; what the request allows */
         float p_least;
-        int64_t n_known;        /* tokens of its text, those left out included, that `own` has */
-        int32_t n_idle, n_wait; /* times that its grammar forced nothing; until it is asked again */
-        weft__draft now;        /* of this step: n rows; n 0: none */
-        int32_t n_right;        /* of it, so far */
+        int64_t n_known; /* tokens of its text, those left out included, that `own` has */
+        weft__engine_forced forced;
+        weft__draft now;                                    /* of this step: n rows; n 0: none */
+        int32_t n_right;                                    /* of it, so far */
         int32_t tried[WEFT_DRAFTERS], right[WEFT_DRAFTERS]; /* of all steps */
     } draft;
     int computed, ended; /* it had rows; it ends with this step: no more tokens */
@@ -466,6 +467,8 @@ uint64_t weft__batcher_draft_bytes(int32_t n_tokens);
 uint64_t weft__batcher_answers_bytes(int32_t n_slots);
 /* What a request asks for about drafts, copied; any thread. r->lease is there. */
 weft_status weft__batcher_draft_ask(weft_engine *e, const weft_request_params *p, batcher_request *r, weft_error *err);
+/* Before the thread starts: what rows cost here. */
+void weft__batcher_draft_costs(weft_engine *e);
 /* When a request leaves the queue. Without memory it goes without drafts. */
 void weft__batcher_draft_begin(batcher_request *r);
 /* Adds rows of drafts to a plan, for the requests that decode. */

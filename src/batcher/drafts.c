@@ -10,19 +10,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "batcher/batcher.h"
-#include "engine/grammar.h"
-#include "text/tokenizer/tokenizer.h"
 
 enum {
     WINDOW_TOKENS = 1 << 14, /* of a request, that are looked through */
     POOL_BYTES = 16 << 20,   /* of finished answers, at most */
     POOL_OF_SLOT = 3 << 19,  /* of them, for each slot */
-    END_BYTES = 64,          /* of a text, that its next tokens' spelling is taken to depend on */
-    RUN_BYTES = 128,         /* that a grammar forces, of which tokens are made */
-    SPELLED_TOKENS = END_BYTES + RUN_BYTES + 8,
-    MATCHED_MOST = 64,   /* what speaks for a token without a choice */
-    MATCHED_SPELLED = 8, /* and for one that is forced text as the tokenizer spells it */
-    MODEL_TOKENS = 8     /* that rows are left for, of a draft model */
+    MODEL_TOKENS = 8         /* that rows are left for, of a draft model */
 };
 
 _Static_assert((int)WEFT_DRAFT_MAX == (int)WEFT__DRAFT_MOST && (int)WEFT_DRAFTERS == (int)WEFT__DRAFT_KINDS &&
@@ -65,7 +58,6 @@ weft_status weft__batcher_open_drafts(weft_engine *e, weft_error *err)
     const weft_model *m = e->model;
     if (e->params.spec == WEFT_SPEC_OFF) return WEFT_OK;
     const size_t n_tokens = m->tokenizer ? (size_t)weft_tokenizer_n_vocab(m->tokenizer) : 0;
-    weft__draft_cost_begin(&e->draft.cost, m->hp.n_experts, m->hp.n_experts_used, weft__graph_expert_part(m->graph));
     e->draft.pool = weft__draft_pool_new(weft__batcher_answers_bytes(e->params.n_slots));
     e->draft.bits = weft__alloc_array((n_tokens + 63) / 64, sizeof *e->draft.bits);
     if (!e->draft.pool || !e->draft.bits) return weft_fail(err, WEFT_NO_MEMORY, "no memory for drafts");
@@ -73,6 +65,11 @@ weft_status weft__batcher_open_drafts(weft_engine *e, weft_error *err)
     const weft_status st = open_model(e, err);
     if (!st) (void)weft__batcher_limit_pages(e); /* its pages are among those that are limited */
     return st;
+}
+
+void weft__batcher_draft_costs(weft_engine *e)
+{
+    if (e->draft.pool) weft__engine_cost_begin(&e->draft.cost, e->model, e->params.rehearsal ? NULL : &e->steps);
 }
 
 void weft__batcher_close_drafts(weft_engine *e)
@@ -145,222 +142,71 @@ void weft__batcher_draft_clear(batcher_request *r)
     weft__engine_drafter_text_free(&r->draft.text);
 }
 
-/* ---- what a grammar forces ----
- * Bytes, not tokens: any token with which they begin is allowed, and the model picks among these. It has learned texts
- * as the tokenizer spells them, so that spelling is guessed; where one token alone is allowed, it is that. */
-
-/* The text behind which the guessed one stands, as far as it may matter for the spelling: [n] bytes, then [n_run]. */
-typedef struct forced_text {
-    char bytes[END_BYTES + RUN_BYTES];
-    size_t n, n_run;
-    int32_t token[SPELLED_TOKENS]; /* [n_tokens] of the run */
-    int32_t n_tokens;
-} forced_text;
-
-/* Its last tokens, but for what is before a control token, which is no text. */
-static void end_of_text(const weft_engine *e, const batcher_request *r, forced_text *x)
-{
-    const weft_tokenizer *t = e->model->tokenizer;
-    size_t length, n = 0;
-    for (int32_t k = r->n_known; k > 0; k--) {
-        const char *bytes = weft_token_bytes(t, r->tokens[k - 1], &length);
-        if (!bytes || length > END_BYTES - n || weft__tok_type_of(t->t, r->tokens[k - 1]) == WEFT__TOK_CONTROL) break;
-        n += length;
-        memcpy(x->bytes + END_BYTES - n, bytes, length);
-    }
-    memmove(x->bytes, x->bytes + END_BYTES - n, n);
-    x->n = n;
-}
-
-/* A character that is cut off at the end of the run is left out. */
-static void whole_characters(char *run, size_t *n)
-{
-    size_t k = *n;
-    while (k > 0 && *n - k < 3 && (run[k - 1] & 0xC0) == 0x80) k--;
-    if (!k || (run[k - 1] & 0xC0) != 0xC0) return;
-    const unsigned char lead = (unsigned char)run[k - 1];
-    const size_t whole = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-    if (*n - (k - 1) < whole) *n = k - 1;
-}
-
-/* The tokens of the run in bytes[0, n + n_run), if one begins with it. */
-static int spell(const weft_tokenizer *t, forced_text *x, const char *bytes, size_t n)
-{
-    size_t n_ids = 0, length, left = x->n_run;
-    if (weft_tokenize(t, bytes, n + x->n_run, 0, x->token, SPELLED_TOKENS, &n_ids, NULL)) return 0;
-    size_t k = n_ids;
-    for (; k > 0 && left > 0; k--, left -= length) {
-        const char *piece = weft_token_bytes(t, x->token[k - 1], &length);
-        if (!piece || length > left || memcmp(piece, bytes + n + left - length, length)) return 0;
-    }
-    if (left) return 0;
-    memmove(x->token, x->token + k, (n_ids - k) * sizeof *x->token);
-    x->n_tokens = (int32_t)(n_ids - k);
-    return 1;
-}
-
-/* As it stands in the text; where the text's last token is not what the tokenizer would have there, by itself, which
- * is not the beginning of a text, where some tokenizers put a space. */
-static void spell_run(const weft_tokenizer *t, forced_text *x)
-{
-    char behind_line[1 + RUN_BYTES] = "\n";
-    const char *mark = memchr(x->bytes + x->n, WEFT__GRAM_TRIE_CONTROL, x->n_run);
-    x->n_tokens = 0;
-    if (mark) x->n_run = (size_t)(mark - (x->bytes + x->n)); /* a control token, which is alone there */
-    whole_characters(x->bytes + x->n, &x->n_run);
-    if (!x->n_run || (x->n && spell(t, x, x->bytes, x->n)) || spell(t, x, x->bytes + x->n, 0)) return;
-    memcpy(behind_line + 1, x->bytes + x->n, x->n_run);
-    (void)spell(t, x, behind_line, 1);
-}
-
-/* Whether the token, which the matcher allows as e->draft.bits say, begins another one that is allowed: which of them
- * comes depends on what follows. */
-static int begins_another(const weft_engine *e, int32_t token, size_t n_words)
-{
-    const weft_tokenizer *t = e->model->tokenizer;
-    size_t length, other_length;
-    const char *bytes = weft_token_bytes(t, token, &length);
-    for (size_t w = 0; bytes && w < n_words; w++)
-        for (uint64_t bits = e->draft.bits[w]; bits; bits &= bits - 1) {
-            const char *other = weft_token_bytes(t, (int32_t)(64 * w) + __builtin_ctzll(bits), &other_length);
-            if (other && other_length > length && !memcmp(other, bytes, length)) return 1;
-        }
-    return 0;
-}
-
-/* The one token that is allowed (*alone becomes 1), else the next one of the run (-1: it has no more); -1: nothing is
- * guessed. */
-static int32_t forced_token(weft_engine *e, weft_matcher *m, int32_t spelled, int is_last, int *alone)
-{
-    const size_t n_words = ((size_t)weft_tokenizer_n_vocab(e->model->tokenizer) + 63) / 64;
-    int32_t first = -1;
-    int n = 0;
-    *alone = 0;
-    if (weft_matcher_complete(m) || weft_matcher_mask(m, e->draft.bits, n_words, NULL)) return -1;
-    for (size_t w = 0; w < n_words && n < 2; w++) {
-        const uint64_t bits = e->draft.bits[w];
-        if (bits && first < 0) first = (int32_t)(64 * w) + __builtin_ctzll(bits);
-        n += __builtin_popcountll(bits);
-    }
-    if (n == 1) return *alone = 1, first;
-    return spelled >= 0 && is_last && begins_another(e, spelled, n_words) ? -1 : spelled;
-}
-
-/* What follows by force. Where no byte does, a token that is alone is looked for less and less often: that takes a
- * mask. */
-static void add_forced(weft_engine *e, batcher_request *r, int32_t most, weft__draft *d)
-{
-    enum { IDLE_MOST = 5 };
-    weft_matcher *m = NULL;
-    forced_text x;
-    end_of_text(e, r, &x);
-    x.n_run = weft__engine_matcher_forced(r->matcher, x.bytes + x.n, RUN_BYTES);
-    const int has_run = x.n_run > 0;
-    if ((!has_run && r->draft.n_wait-- > 0) || weft_matcher_copy(r->matcher, &m, NULL)) return;
-    spell_run(e->model->tokenizer, &x);
-    d->kind = WEFT__DRAFT_FORCED;
-    d->matched = MATCHED_MOST;
-    for (int alone; d->n < most;) {
-        const int32_t spelled = d->n < x.n_tokens ? x.token[d->n] : -1;
-        const int32_t token = forced_token(e, m, spelled, d->n + 1 == x.n_tokens, &alone);
-        if (token < 0 || weft_matcher_accept(m, token, NULL)) break;
-        if (!alone) d->matched = MATCHED_SPELLED;
-        d->token[d->n] = token;
-        d->p[d->n++] = 1;
-    }
-    weft_matcher_free(&m);
-    if (has_run) return;
-    r->draft.n_idle = d->n ? 0 : r->draft.n_idle < IDLE_MOST ? r->draft.n_idle + 1 : IDLE_MOST;
-    r->draft.n_wait = (1 << r->draft.n_idle) - 1;
-}
-
-/* Cuts the draft where the grammar does not allow its next token; where there is none, what the grammar forces is one.
- */
-static void obey_grammar(weft_engine *e, batcher_request *r, int32_t most, weft__draft *d)
-{
-    weft_matcher *m = NULL;
-    int32_t n = 0;
-    if (!d->n) {
-        if (e->params.spec == WEFT_SPEC_AUTO) add_forced(e, r, most, d);
-        return;
-    }
-    if (weft_matcher_copy(r->matcher, &m, NULL)) {
-        d->n = 0;
-        return;
-    }
-    while (n < d->n && !weft_matcher_accept(m, d->token[n], NULL)) n++;
-    d->n = n;
-    weft_matcher_free(&m);
-}
-
 /* ---- a draft ---- */
 
 /* What its event function has asked to be written is known. */
-static void from_insert(const batcher_request *r, int32_t most, weft__draft *d)
+static void from_insert(void *self, const weft__draft_text *text, int32_t most, weft__draft *d)
 {
+    const batcher_request *r = self;
+    (void)text;
     d->kind = WEFT__DRAFT_FORCED;
-    d->matched = MATCHED_MOST;
-    for (d->n = 0; d->n < most && r->at_insert + d->n < r->n_insert; d->n++) {
+    d->matched = WEFT__DRAFT_DEPTH;
+    for (; d->n < most && r->at_insert + d->n < r->n_insert; d->n++) {
         d->token[d->n] = r->insert[r->at_insert + d->n];
         d->p[d->n] = 1;
     }
 }
 
-/* The longer match, of its own text or of finished answers. */
-static void from_texts(batcher_request *r, int32_t most, weft__draft *d)
+/* What a test guesses. */
+static void from_guess(void *self, const weft__draft_text *text, int32_t most, weft__draft *d)
 {
-    const weft__draft_history *others = weft__draft_pool_find(r->engine->draft.pool, r->draft.key);
-    weft__draft other = {.n = 0};
+    const weft_engine *e = self;
+    d->matched = 1;
+    d->n = e->draft.guess(e->draft.guess_arg, text->tokens, text->n_prompt, text->n, most, d->token);
+}
+
+/* What is known of its text, and was not when it was asked last. */
+static void catch_up(batcher_request *r)
+{
     const int64_t known = (int64_t)r->n_known + r->n_dropped, more = known - r->draft.n_known;
     const int32_t n = more < r->n_known ? (int32_t)more : r->n_known;
     weft__draft_history_add(r->draft.own, r->tokens + r->n_known - n, n);
     r->draft.n_known = known;
-    d->kind = other.kind = WEFT__DRAFT_SUFFIX;
-    weft__draft_history_propose(r->draft.own, r->tokens, r->n_known, most, d);
-    if (!others || r->no_cache) return;
-    weft__draft_history_propose(others, r->tokens, r->n_known, most, &other);
-    if (other.n && other.matched > d->matched) *d = other;
 }
 
-static void from_guess(const batcher_request *r, int32_t most, weft__draft *d)
-{
-    const weft_engine *e = r->engine;
-    *d = (weft__draft){.kind = WEFT__DRAFT_SUFFIX, .matched = 1};
-    d->n = e->draft.guess(e->draft.guess_arg, r->tokens, r->n_prompt, r->n_known, most, d->token);
-}
-
-/* It ends before an end token, which brings nothing, and before what is less probable than the request wants. */
-static void cut_draft(const batcher_request *r, weft__draft *d)
-{
-    int32_t n = 0;
-    while (n < d->n && d->p[n] >= r->draft.p_least && !weft__batcher_is_end(r->engine, d->token[n])) n++;
-    d->n = n;
-}
+enum { DRAFTERS = 5 };
 
 /* Of all drafters but a model. */
-static void propose(batcher_request *r, int32_t most, weft__draft *d)
+static int drafters_of(batcher_request *r, weft__drafter *all)
 {
     weft_engine *e = r->engine;
-    d->n = d->matched = 0;
-    d->kind = WEFT__DRAFT_SUFFIX;
+    int n = 0;
     if (e->draft.guess) {
-        from_guess(r, most, d);
-        return;
+        all[n++] = (weft__drafter){from_guess, e, 0};
+        return n;
     }
-    if (r->at_insert < r->n_insert) {
-        from_insert(r, most, d);
-        return;
-    }
-    if (e->params.spec == WEFT_SPEC_DRAFT) return;
-    if (r->draft.expected && !r->n_shifts) {
-        d->kind = WEFT__DRAFT_PREDICTION;
-        weft__draft_expected_propose(r->draft.expected, r->tokens + r->n_prompt, r->n_known - r->n_prompt, most, d);
-    }
-    weft__draft other;
-    from_texts(r, most, &other);
-    if (!d->n || (other.n && other.matched > d->matched)) *d = other;
-    cut_draft(r, d);
-    if (r->matcher) obey_grammar(e, r, most, d);
+    if (r->at_insert < r->n_insert) all[n++] = (weft__drafter){from_insert, r, 0};
+    if (e->params.spec == WEFT_SPEC_DRAFT) return n;
+    catch_up(r);
+    if (r->draft.expected && !r->n_shifts) all[n++] = (weft__drafter){weft__draft_by_prediction, r->draft.expected, 0};
+    all[n++] = (weft__drafter){weft__draft_by_history, r->draft.own, 0};
+    weft__draft_history *others = r->no_cache ? NULL : weft__draft_pool_find(e->draft.pool, r->draft.key);
+    if (others) all[n++] = (weft__drafter){weft__draft_by_history, others, 0};
+    r->draft.forced.tokenizer = e->model->tokenizer;
+    r->draft.forced.matcher = r->matcher;
+    r->draft.forced.bits = e->draft.bits;
+    if (r->matcher && e->params.spec == WEFT_SPEC_AUTO)
+        all[n++] = (weft__drafter){weft__engine_forced_propose, &r->draft.forced, 1};
+    return n;
+}
+
+static void propose(batcher_request *r, int32_t most, weft__draft *d)
+{
+    const weft__draft_text text = {r->tokens, r->n_prompt, r->n_known};
+    weft__engine_bounds bounds = {r->engine->model->tokenizer, r->matcher, r->draft.p_least, 0};
+    weft__drafter all[DRAFTERS];
+    const int n = drafters_of(r, all);
+    weft__draft_propose(all, n, &text, most, r->engine->draft.guess ? NULL : weft__engine_keep_within, &bounds, d);
 }
 
 /* Tokens of a draft for which there are free pages. */
@@ -426,11 +272,8 @@ static int ask_model(weft_engine *e, batcher_request *r, int32_t most, int32_t n
 static void take_guess(weft_engine *e, batcher_request *r, int32_t n_rows)
 {
     weft__engine_drafter_ask *a = &e->draft.asks[r->draft.ask - 1];
-    const weft__draft *d = a->draft;
     weft_matcher_free(&a->matcher);
-    if (d->n && (!r->draft.now.n || weft__draft_rate(&e->draft.cost, &r->draft.trust, d, n_rows) >
-                                        weft__draft_rate(&e->draft.cost, &r->draft.trust, &r->draft.now, n_rows)))
-        r->draft.now = *d;
+    weft__draft_take_better(&e->draft.cost, &r->draft.trust, a->draft, n_rows, &r->draft.now);
 }
 
 static void propose_by_model(weft_engine *e, const weft__sched_plan *plan, int32_t n_decode, int32_t n_asks)

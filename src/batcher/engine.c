@@ -207,6 +207,7 @@ static weft_status make_tables(weft_engine *e, weft_error *err)
 
 static weft_status start(weft_engine *e, weft_error *err)
 {
+    weft__batcher_draft_costs(e);
     int why = weft__thread_start(&e->thread, weft__batcher_thread, e);
     return why ? weft_fail(err, WEFT_LIMIT, "no thread for an engine: %s", strerror(why)) : WEFT_OK;
 }

@@ -89,13 +89,6 @@ void weft__draft_history_cut(weft__draft_history *h)
     h->run = 0;
 }
 
-int32_t weft__draft_history_end(const weft__draft_history *h, int32_t *end)
-{
-    const int32_t n = h->run <= (int32_t)h->mask ? h->run : (int32_t)h->mask;
-    for (int32_t i = 0; i < n; i++) end[i] = h->token[(h->end - (uint32_t)(n - i)) & h->mask];
-    return n;
-}
-
 /* ---- drafts ---- */
 
 typedef struct found {

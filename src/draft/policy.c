@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* policy.c: how many tokens of a draft become rows (draft.h). Of all numbers of them that one is taken at which tokens
- * per time, as they are expected, are most: Leviathan et al. 2023 have the expected tokens of a step. Owner: one
- * thread. */
+/* policy.c: how many tokens of a draft become rows (draft.h), by what rows cost (cost.c). Of all numbers of them that
+ * one is taken at which tokens per time, as they are expected, are most: Leviathan et al. 2023 have the expected tokens
+ * of a step. Owner: one thread. */
 #include "draft/draft.h"
 
 enum {
@@ -23,66 +23,6 @@ static float prior_of(int kind, int bucket)
 {
     if (kind == WEFT__DRAFT_FORCED && bucket == WEFT__DRAFT_BUCKETS - 1) return 1;
     return (kind == WEFT__DRAFT_MODEL ? prior_sure : prior)[bucket];
-}
-
-/* ---- costs ---- */
-
-/* Rows that read the same weights: seen on two cores of Zen 4, Q4_0 (bench/history). */
-static double shared_rows(int32_t n)
-{
-    return n <= 4 ? 1 + 0.047 * (n - 1) : 1.14 + 0.138 * (n - 4);
-}
-
-void weft__draft_cost_begin(weft__draft_cost *c, int32_t n_experts, int32_t n_used, double expert_part)
-{
-    const double miss = n_experts > 0 ? 1 - (double)n_used / n_experts : 1;
-    double all_miss = 1;
-    *c = (weft__draft_cost){.ns = {0}};
-    for (int32_t n = 1; n <= WEFT__DRAFT_ROWS; n++) {
-        all_miss *= miss;
-        const double distinct = n_experts > 0 ? (1 - all_miss) / (1 - miss) : shared_rows(n);
-        c->shape[n] = (1 - expert_part) * shared_rows(n) + expert_part * distinct;
-    }
-}
-
-/* Fast down, and slowly up: what disturbed a step does not come again. Fewer rows never take longer than more: when a
- * machine has become faster while steps had many rows, or was slow when they had one, rows would seem to cost nothing,
- * and any guess worth it. Half of what the shape says they cost is the least. */
-void weft__draft_cost_saw(weft__draft_cost *c, int32_t n_rows, uint64_t ns)
-{
-    if (n_rows < 1 || n_rows > WEFT__DRAFT_ROWS || !ns) return;
-    double *had = &c->ns[n_rows], now = (double)ns;
-    if (*had <= 0) *had = now;
-    else if (now < *had) *had += 0.5 * (now - *had);
-    else *had += 0.05 * ((now < 2 * *had ? now : 2 * *had) - *had);
-    for (int32_t n = 1; n < n_rows; n++) {
-        const double most = *had / (1 + 0.5 * (c->shape[n_rows] / c->shape[n] - 1));
-        if (c->ns[n] > most) c->ns[n] = most;
-    }
-}
-
-double weft__draft_cost_of(const weft__draft_cost *c, int32_t n_rows)
-{
-    for (int32_t away = 0; away < WEFT__DRAFT_ROWS; away++)
-        for (int side = -1; side <= 1; side += 2) {
-            const int32_t n = n_rows + side * away;
-            if (n >= 1 && n <= WEFT__DRAFT_ROWS && c->ns[n] > 0) return c->ns[n] * c->shape[n_rows] / c->shape[n];
-        }
-    return c->shape[n_rows];
-}
-
-static int has_seen(const weft__draft_cost *c)
-{
-    for (int32_t n = 1; n <= WEFT__DRAFT_ROWS; n++)
-        if (c->ns[n] > 0) return 1;
-    return 0;
-}
-
-double weft__draft_token_cost(const weft__draft_cost *c, const weft__draft_cost *small, double part, int32_t n)
-{
-    if (n > WEFT__DRAFT_ROWS) n = WEFT__DRAFT_ROWS;
-    if (has_seen(c) && has_seen(small)) return weft__draft_cost_of(small, n) / n;
-    return part * weft__draft_cost_of(c, 1) * small->shape[n] / n;
 }
 
 /* ---- trust ---- */
@@ -170,6 +110,12 @@ double weft__draft_rate(const weft__draft_cost *c, const weft__draft_trust *t, c
     double rate = n_rows / weft__draft_cost_of(c, n_rows);
     best_of(c, t, d, n_rows, 0, most_of(d, d->n, n_rows), &rate);
     return rate;
+}
+
+void weft__draft_take_better(const weft__draft_cost *c, const weft__draft_trust *t, const weft__draft *other,
+                             int32_t n_rows, weft__draft *d)
+{
+    if (other->n && (!d->n || weft__draft_rate(c, t, other, n_rows) > weft__draft_rate(c, t, d, n_rows))) *d = *other;
 }
 
 int32_t weft__draft_choose(const weft__draft_cost *c, weft__draft_trust *t, const weft__draft *d, int32_t n_rows)

@@ -53,7 +53,7 @@ static pool_entry *find(const weft__draft_pool *p, const uint64_t key[2])
     return NULL;
 }
 
-const weft__draft_history *weft__draft_pool_find(const weft__draft_pool *p, const uint64_t key[2])
+weft__draft_history *weft__draft_pool_find(const weft__draft_pool *p, const uint64_t key[2])
 {
     const pool_entry *e = find(p, key);
     return e ? e->history : NULL;

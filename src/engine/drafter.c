@@ -105,15 +105,11 @@ static double part_of(const weft_model *target, const weft_model *model)
     return large > 0 ? read_bytes(model) / large : 1;
 }
 
-static void cost_begin(weft__draft_cost *c, const weft_model *m)
-{
-    weft__draft_cost_begin(c, m->hp.n_experts, m->hp.n_experts_used, weft__graph_expert_part(m->graph));
-}
-
 double weft__engine_drafter_gain(const weft_model *target, const weft_model *model)
 {
     weft__draft_cost cost;
-    cost_begin(&cost, target);
+    weft__draft_cost_begin(&cost, NULL, target->hp.n_experts, target->hp.n_experts_used,
+                           weft__graph_expert_part(target->graph));
     return weft__draft_expect(&cost, part_of(target, model));
 }
 
@@ -189,12 +185,12 @@ weft_status weft__engine_drafter_new(const weft_model *target, weft_model *model
     d->n_ctx = ctx_of(model, p->n_ctx);
     d->n_vocab = target->hp.n_vocab;
     d->part = part_of(target, model);
-    cost_begin(&d->cost, model);
     if ((st = weft__engine_steps_init(model, &d->steps, err)) || (st = make_pages(d, p, err)) ||
         (st = make_tables(d, target, err))) {
         weft__engine_drafter_free(&d);
         return st;
     }
+    weft__engine_cost_begin(&d->cost, model, d->n_texts > 1 ? &d->steps : NULL);
     *out = d;
     return WEFT_OK;
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "engine/drafter.h"
+#include "engine/forced.h"
 #include "engine/handles.h"
 #include "text/stop.h"
 
@@ -38,7 +39,9 @@ typedef struct generation {
     int32_t n_right;   /* of it, so far: where the logits of the next token stand */
     int32_t n_start;   /* tokens that the session has before the first one that is generated; less what a shift took */
     int32_t n_keep;    /* where it shifts */
-    int ended;         /* by a stop string or the callback */
+    weft__draft_expected *expected; /* NULL: nothing is */
+    weft__engine_forced forced;     /* bits NULL: it is not asked */
+    int ended;                      /* by a stop string or the callback */
 } generation;
 
 static weft_status begin_stops(generation *g, weft_error *err)
@@ -71,8 +74,7 @@ static weft_status open_draft_model(weft_session *s, weft_error *err)
     weft_status st =
         s->draft.model ? WEFT_OK : weft__engine_drafter_new(s->model, s->draft.small, &p, &s->draft.model, err);
     if (st) return st;
-    if (!s->draft.known) s->draft.known = weft__alloc_array((size_t)s->n_ctx + 1, sizeof *s->draft.known);
-    if (s->draft.known) s->draft.text = weft__engine_drafter_text_new(s->draft.model, s->n_ctx, NULL);
+    s->draft.text = weft__engine_drafter_text_new(s->draft.model, s->n_ctx, NULL);
     return s->draft.text ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a draft model");
 }
 
@@ -80,16 +82,22 @@ static weft_status open_draft_model(weft_session *s, weft_error *err)
 static void begin_drafts(generation *g)
 {
     weft_session *s = g->session;
-    const weft__hparams *hp = &s->model->hp;
     if (!g->p.spec) return;
     if (!s->draft.history) {
         s->draft.history = weft__draft_history_new(s->n_ctx < DRAFT_WINDOW ? s->n_ctx : DRAFT_WINDOW);
         weft__draft_trust_begin(&s->draft.trust);
-        weft__draft_cost_begin(&s->draft.cost, hp->n_experts, hp->n_experts_used,
-                               weft__graph_expert_part(s->model->graph));
+        weft__engine_cost_begin(&s->draft.cost, s->model, NULL);
     }
-    if (!s->draft.history) g->p.spec = WEFT_SPEC_OFF;
-    else weft__draft_history_add(s->draft.history, g->p.tokens, g->p.n_tokens);
+    if (!s->draft.history) {
+        g->p.spec = WEFT_SPEC_OFF;
+        return;
+    }
+    weft__draft_history_add(s->draft.history, g->p.tokens, g->p.n_tokens);
+    if (g->p.n_predicted > 0) g->expected = weft__draft_expected_new(g->p.predicted, g->p.n_predicted);
+    g->forced = (weft__engine_forced){.tokenizer = s->model->tokenizer, .matcher = g->p.matcher};
+    const size_t n_tokens = (size_t)weft_tokenizer_n_vocab(s->model->tokenizer);
+    if (g->p.matcher && g->p.spec == WEFT_SPEC_AUTO)
+        g->forced.bits = weft__alloc_array((n_tokens + 63) / 64, sizeof *g->forced.bits);
 }
 
 static int32_t least_of(int32_t a, int32_t b)
@@ -103,19 +111,28 @@ static int32_t n_held(const generation *g)
     return g->n_start + (g->r.n_generated > 0 ? g->r.n_generated - 1 : 0);
 }
 
+/* Of all drafters but the model. */
+static void propose(generation *g, const weft__draft_text *text, int32_t most, weft__draft *d)
+{
+    weft__engine_bounds bounds = {g->session->model->tokenizer, g->p.matcher, 0, g->p.ignore_end && !g->p.matcher};
+    weft__drafter all[3];
+    int n = 0;
+    if (g->expected && !g->r.n_shifts) all[n++] = (weft__drafter){weft__draft_by_prediction, g->expected, 0};
+    all[n++] = (weft__drafter){weft__draft_by_history, g->session->draft.history, 0};
+    if (g->forced.bits) all[n++] = (weft__drafter){weft__engine_forced_propose, &g->forced, 1};
+    weft__draft_propose(all, n, text, most, weft__engine_keep_within, &bounds, d);
+}
+
 /* What the draft model would go on with. other: tokens per time of the draft that there is. */
-static void ask_draft_model(generation *g, int32_t token, int32_t most, double other, weft__draft *out)
+static void ask_draft_model(generation *g, const weft__draft_text *text, int32_t most, double other, weft__draft *out)
 {
     weft_session *s = g->session;
-    const int32_t held = weft_session_n_tokens(s);
     weft_matcher *matcher = NULL;
     out->n = 0;
     if (g->p.matcher && weft_matcher_copy(g->p.matcher, &matcher, NULL)) return;
-    memcpy(s->draft.known, s->tokens, (size_t)held * sizeof *s->tokens);
-    s->draft.known[held] = token;
     weft__engine_drafter_ask a = {.text = s->draft.text,
-                                  .tokens = s->draft.known,
-                                  .n = held + 1,
+                                  .tokens = text->tokens,
+                                  .n = text->n,
                                   .sampler = g->sampler,
                                   .matcher = matcher,
                                   .ends = g->p.ignore_end && !matcher ? WEFT__ENGINE_DRAFTER_TAKE
@@ -130,25 +147,37 @@ static void ask_draft_model(generation *g, int32_t token, int32_t most, double o
     weft_matcher_free(&matcher);
 }
 
-/* Guesses what follows the token. Not more than fit into one step, so that no window lets go of what trimming needs. */
+/* With the first guess: texts without any need not wait for it. What was seen stays. */
+static void measure_costs(weft_session *s)
+{
+    weft__draft_cost measured;
+    if (s->draft.has_costs) return;
+    s->draft.has_costs = 1;
+    weft__engine_cost_begin(&measured, s->model, &s->shared->steps);
+    memcpy(s->draft.cost.shape, measured.shape, sizeof measured.shape);
+}
+
+/* Guesses what follows the token, which the session holds next. Not more than fit into one step, so that no window lets
+ * go of what trimming needs. */
 static void make_draft(generation *g, int32_t token)
 {
     weft_session *s = g->session;
-    int32_t context[WEFT__DRAFT_DEPTH], most = least_of(WEFT_DRAFT_MAX, s->n_ctx - n_held(g) - 1 - (g->p.shift != 0));
+    const int32_t held = weft_session_n_tokens(s);
+    const weft__draft_text text = {s->tokens, g->r.n_shifts ? 0 : g->n_start, held + 1};
+    int32_t most = least_of(WEFT_DRAFT_MAX, s->n_ctx - n_held(g) - 1 - (g->p.shift != 0));
     weft__draft *d = &g->draft, guessed;
     if (g->p.max_tokens >= 0) most = least_of(most, g->p.max_tokens - g->r.n_generated - 1);
     most = least_of(least_of(most, s->chunk - 1), s->model->max_wanted - 1);
     weft__draft_history_add(s->draft.history, &token, 1);
-    d->kind = WEFT__DRAFT_SUFFIX;
     d->n = 0;
-    if (g->p.spec != WEFT_SPEC_DRAFT)
-        weft__draft_history_propose(s->draft.history, context, weft__draft_history_end(s->draft.history, context), most,
-                                    d);
-    if (s->draft.text && g->p.spec != WEFT_SPEC_SUFFIX) {
-        const double other = weft__draft_rate(&s->draft.cost, &s->draft.trust, d, 1);
-        ask_draft_model(g, token, most, other, &guessed);
-        if (guessed.n && (!d->n || weft__draft_rate(&s->draft.cost, &s->draft.trust, &guessed, 1) > other))
-            *d = guessed;
+    if (most < 1) return;
+    s->tokens[held] = token;
+    if (g->p.spec != WEFT_SPEC_DRAFT) propose(g, &text, most, d);
+    const int asks_model = s->draft.text && g->p.spec != WEFT_SPEC_SUFFIX;
+    if (d->n || asks_model) measure_costs(s);
+    if (asks_model) {
+        ask_draft_model(g, &text, most, weft__draft_rate(&s->draft.cost, &s->draft.trust, d, 1), &guessed);
+        weft__draft_take_better(&s->draft.cost, &s->draft.trust, &guessed, 1, d);
     }
     if (!s->draft.always) d->n = weft__draft_choose(&s->draft.cost, &s->draft.trust, d, 1);
 }
@@ -169,6 +198,9 @@ static weft_status generate_begin(generation *g, weft_error *err)
     const weft_model *model = g->session->model;
     if (!model->tokenizer) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer, and so no text");
     if (g->p.n_tokens < 1 || !g->p.tokens) return weft_fail(err, WEFT_ARGUMENT, "there are no tokens to go on from");
+    if (g->p.n_predicted < 0 || (g->p.n_predicted > 0 && !g->p.predicted))
+        return weft_fail(err, WEFT_ARGUMENT, "a prediction of %d tokens%s", g->p.n_predicted,
+                         g->p.predicted ? "" : ", and there are none");
     if (g->p.max_tokens < -1)
         return weft_fail(err, WEFT_ARGUMENT, "max_tokens is %d; it must be -1 (until the context is full) or more",
                          g->p.max_tokens);
@@ -355,6 +387,8 @@ weft_status weft_generate(weft_session *session, weft_sampler *sampler, const we
     weft_status filled =
         result ? weft__params_write(WEFT__PARAMS_TYPE(weft_generate_result), result, &g.r, st ? NULL : err) : WEFT_OK;
     weft_detok_free(&g.detok);
+    weft__draft_expected_free(&g.expected);
+    weft__free(g.forced.bits);
     weft__free(g.logits);
     weft__strbuf_free(&g.text);
     weft__stop_free(&g.stop);

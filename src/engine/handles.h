@@ -61,6 +61,11 @@ struct weft_model {
     pthread_mutex_t profiling;
     weft__profile *profile;
     atomic_int profiled;
+    struct {
+        pthread_mutex_t lock;
+        int known, is_tried;
+        double shape[WEFT__DRAFT_ROWS + 1]; /* known: as weft__draft_measure has it */
+    } rows;                                 /* rows.c */
 };
 
 /* What steps of a session group or an engine are made of, and what they write. */
@@ -78,6 +83,12 @@ void weft__engine_steps_free(weft__engine_steps *s);
  * own. */
 weft_status weft__engine_step(weft_model *m, weft__engine_steps *s, const weft_kv_binding *kv, float *logits,
                               weft_error *err);
+
+/* rows.c: what is known of the costs of the model's steps before any was seen. With the first call that has steps,
+ * which nothing else uses meanwhile, rows are timed on this machine, which takes about a tenth of a second at most;
+ * later ones get what was found. steps NULL, or where they cannot be timed: what is known, or else assumed. Any
+ * thread. */
+void weft__engine_cost_begin(weft__draft_cost *c, weft_model *m, weft__engine_steps *steps);
 
 /* shift.c: the rule of what stays of n tokens where a context of n_most is full: the first n_keep, and of the others
  * the last (n_most - n_keep) / 2, one at least. It depends on numbers of tokens alone. Moves them together, and returns
@@ -109,8 +120,8 @@ struct weft_session {
         weft_model *small; /* NULL: there is no draft model */
         struct weft__engine_drafter *model;
         struct weft__engine_drafter_text *text;
-        int32_t *known; /* [n_ctx + 1] what it is shown */
-        int always;     /* for tests: what is guessed is tried, whatever it costs */
+        int has_costs; /* they were measured, if they can be */
+        int always;    /* for tests: what is guessed is tried, whatever it costs */
         weft__draft_trust trust;
         weft__draft_cost cost;
     } draft;

@@ -198,7 +198,9 @@ static weft_status open_tokenizer(weft_model *m, weft_error *err)
 static weft_model *model_new(void)
 {
     weft_model *m = weft__alloc_zero(1, sizeof *m);
-    if (m) pthread_mutex_init(&m->profiling, NULL);
+    if (!m) return NULL;
+    pthread_mutex_init(&m->profiling, NULL);
+    pthread_mutex_init(&m->rows.lock, NULL);
     return m;
 }
 
@@ -301,6 +303,7 @@ void weft_model_close(weft_model **p)
     weft_tokenizer_close(&m->tokenizer);
     weft__synthetic_destroy(&m->synthetic);
     weft_file_close(&m->file);
+    pthread_mutex_destroy(&m->rows.lock);
     pthread_mutex_destroy(&m->profiling);
     weft__free(m);
     *p = NULL;

@@ -122,7 +122,6 @@ void weft_session_free(weft_session **p)
     weft__draft_history_free(&s->draft.history);
     weft__engine_drafter_text_free(&s->draft.text);
     weft__engine_drafter_free(&s->draft.model);
-    weft__free(s->draft.known);
     weft__plan_adapter_free(&s->adapter);
     weft__kv_seq_destroy(&s->seq);
     if (--s->shared->n_sessions == 0) free_shared(s->shared);

@@ -88,6 +88,12 @@ void weft__plan_state_free(weft__plan_state **state);
 weft_status weft__plan_run(weft__plan_state *state, const weft_rows *rows, const weft_kv_binding *kv,
                            float *const *outputs, weft_error *err);
 
+/* The same of nodes [first_node, first_node + n_nodes) of weft__plan_graph alone, none of them of experts, to be timed:
+ * what they write is of no use (weft_step.n_nodes). WEFT_UNSUPPORTED, naming the provider, where one of theirs takes
+ * whole steps only. */
+weft_status weft__plan_run_nodes(weft__plan_state *state, const weft_rows *rows, const weft_kv_binding *kv,
+                                 float *const *outputs, int32_t first_node, int32_t n_nodes, weft_error *err);
+
 /* May rows of a step have pages in several pools? */
 int weft__plan_takes_pools(const weft__plan *plan);
 

@@ -97,16 +97,23 @@ static weft_status check_pools(const weft__plan *p, const weft_rows *rows, weft_
     return weft_fail(err, WEFT_UNSUPPORTED, "provider %s takes keys and values of one type in a step", api->name);
 }
 
-weft_status weft__plan_run(weft__plan_state *s, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs,
-                           weft_error *err)
+/* Has the segment one of those nodes? */
+static int has_node(const weft__plan_segment *seg, int32_t first, int32_t n)
+{
+    for (int32_t i = 0; i < seg->s.n_nodes; i++)
+        if (seg->s.nodes[i] >= first && seg->s.nodes[i] - first < n) return 1;
+    return 0;
+}
+
+static weft_status run_segments(weft__plan_state *s, const weft_rows *rows, const weft_kv_binding *kv,
+                                int32_t first_node, int32_t n_nodes, weft_error *err)
 {
     const weft__plan *p = s->plan;
     const int32_t n_pools = rows->pool ? rows->n_pools : 1;
-    weft_status st = check_pools(p, rows, err);
-    if (!st) st = weft__plan_check_adapters(p, rows, err);
-    if (!st) st = bind_outputs(s, rows, outputs, err);
+    weft_status st = WEFT_OK;
     for (int32_t i = 0; i < p->n_segments && !st; i++) {
         const weft__plan_segment *seg = &p->segments[i];
+        if (n_nodes && !has_node(seg, first_node, n_nodes)) continue;
         weft_bindings b = {.size = sizeof b,
                            .n_kv = n_pools * p->graph->n_kv_groups,
                            .n_tensors = seg->s.n_bound,
@@ -114,8 +121,35 @@ weft_status weft__plan_run(weft__plan_state *s, const weft_rows *rows, const wef
                            .tensors = s->part[i].bindings};
         weft_rows own;
         weft__plan_segment_rows(s, i, rows, &own);
-        weft_step step = {.size = sizeof step, .rows = &own, .bindings = &b, .profile = s->log};
+        weft_step step = {.size = sizeof step,
+                          .rows = &own,
+                          .bindings = &b,
+                          .profile = s->log,
+                          .first_node = first_node,
+                          .n_nodes = n_nodes};
         st = seg->provider->api->run(s->part[i].run, &step, err);
     }
     return st;
+}
+
+weft_status weft__plan_run(weft__plan_state *s, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs,
+                           weft_error *err)
+{
+    weft_status st = check_pools(s->plan, rows, err);
+    if (!st) st = weft__plan_check_adapters(s->plan, rows, err);
+    if (!st) st = bind_outputs(s, rows, outputs, err);
+    return st ? st : run_segments(s, rows, kv, 0, 0, err);
+}
+
+weft_status weft__plan_run_nodes(weft__plan_state *s, const weft_rows *rows, const weft_kv_binding *kv,
+                                 float *const *outputs, int32_t first_node, int32_t n_nodes, weft_error *err)
+{
+    const weft__plan *p = s->plan;
+    for (int32_t i = 0; i < p->n_segments; i++) {
+        const weft_backend_api *api = p->segments[i].provider->api;
+        if (has_node(&p->segments[i], first_node, n_nodes) && !(api->features & WEFT_FEATURE_NODES))
+            return weft_fail(err, WEFT_UNSUPPORTED, "provider %s runs whole steps only", api->name);
+    }
+    weft_status st = bind_outputs(s, rows, outputs, err);
+    return st ? st : run_segments(s, rows, kv, first_node, n_nodes, err);
 }

@@ -84,6 +84,33 @@ class Draft(unittest.TestCase):
             p = self.weft(*command, "--draft", os.path.join(self.folder, "absent.gguf"))
             self.assertEqual((p.returncode, b"absent.gguf" in p.stderr), (1, True), p.stderr)
 
+    def counted(self, row):
+        """By place: together all guesses, each tried no more often than the one before it, and right no more often than tried."""
+        tried, right = row["draft_n_at"], row["draft_n_accepted_at"]
+        self.assertEqual((sum(tried), len(tried)), (row["draft_n"], len(right)))
+        self.assertEqual(sum(right), row["draft_n_accepted"])
+        for at in (tried, right):
+            self.assertEqual(at, sorted(at, reverse=True))
+        self.assertTrue(all(r <= t and t > 0 for r, t in zip(right, tried)), row)
+
+    def test_bench_by_place(self):
+        """What was tried and what was right is counted by place, in the last repetition, and more is right of a prediction that is."""
+        size = ("-p", "16", "-n", "100", "-r", "2", "-b", "1,2", "--spec", "1,0")
+        p = self.weft("bench", MODEL, *size, "--json")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        rows = json.loads(p.stdout)
+        self.assertEqual([r["predicted_right"] for r in rows], [None, 1, 0] * 2)
+        for r in rows:
+            self.counted(r)
+        for plain, right, wrong in (rows[:3], rows[3:]):
+            self.assertEqual((plain["draft_n_at"], plain["draft_n_accepted_at"]), ([], []))
+            self.assertGreater(sum(right["draft_n_accepted_at"]), sum(wrong["draft_n_accepted_at"]))
+            self.assertGreater(len(right["draft_n_at"]), 1)
+        table = self.weft("bench", MODEL, *size).stdout.decode().splitlines()
+        self.assertIn("| accepted at 1, 2, .. |", table[0])
+        self.assertTrue(table[2].endswith(" - |"), table)
+        self.assertRegex(table[3], r"\|( [01]\.[0-9][0-9])+ \|$")
+
     def test_bench(self):
         """Rows of what a draft model guesses, and of what is guessed of a text."""
         size = ("-p", "16", "-n", "8", "-r", "1", "--no-warmup", "--json")
@@ -91,6 +118,8 @@ class Draft(unittest.TestCase):
         self.assertEqual([(r["drafters"], r["predicted_right"]) for r in rows], [(False, None), (True, None)])
         rows = json.loads(self.weft("bench", MODEL, *size, "--text", "README.md", "--spec", "0.5").stdout)
         self.assertEqual([(r["drafters"], r["predicted_right"]) for r in rows], [(False, None), (False, 0.5), (True, None)])
+        for r in rows:
+            self.counted(r)
         for parts in ("0.5,", ",0.5", "0.5,,1", "1.5", "nan", "x"):
             p = self.weft("bench", MODEL, *size, "--spec", parts)
             self.assertEqual((p.returncode, b"--spec: parts from 0 to 1" in p.stderr), (2, True), (parts, p.stderr))

@@ -3,6 +3,8 @@
  * of a draft as much is tried as pays by the costs that were seen. */
 #include "unit/fixture.h"
 
+#include <math.h>
+
 #include "base/random.h"
 #include "draft/draft.h"
 
@@ -70,23 +72,18 @@ static void counts_what_followed(void **state)
     weft__draft_history_free(&h);
 }
 
-/* The end of a text is what a session goes on from, and a window forgets what has left it. */
+/* A window forgets what has left it. */
 static void forgets(void **state)
 {
-    int32_t end[WEFT__DRAFT_DEPTH], text[200];
+    int32_t text[200];
     (void)state;
     for (int i = 0; i < 200; i++) text[i] = 1000 + i;
     weft__draft_history *h = weft__draft_history_new(64);
-    assert_int_equal(weft__draft_history_end(h, end), 0);
     weft__draft_history_add(h, text, 40);
-    assert_int_equal(weft__draft_history_end(h, end), 40);
-    assert_memory_equal(end, text, 40 * sizeof *text);
     assert_int_equal(propose(h, text, 10, 4).n, 4);
     weft__draft_history_add(h, text + 40, 160);
     assert_int_equal(propose(h, text, 10, 4).n, 0);
     assert_int_equal(propose(h, text, 180, 4).token[0], 1180);
-    weft__draft_history_cut(h);
-    assert_int_equal(weft__draft_history_end(h, end), 0);
     weft__draft_history_free(&h);
 }
 
@@ -113,6 +110,67 @@ static void follows_what_is_expected(void **state)
     weft__draft_expected_propose(x, answer, n, 8, &d);
     assert_int_equal(d.n, 0);
     weft__draft_expected_free(&x);
+}
+
+/* Says what it is told to, and counts how often it is asked. */
+typedef struct double_drafter {
+    int32_t n, matched, first;
+    int n_asked;
+} double_drafter;
+
+static void say(void *self, const weft__draft_text *text, int32_t most, weft__draft *out)
+{
+    double_drafter *d = self;
+    assert_true(text->n == 3 && text->n_prompt == 2 && most == 4 && out->n == 0 && out->kind == WEFT__DRAFT_SUFFIX);
+    d->n_asked++;
+    out->n = d->n;
+    out->matched = d->matched;
+    for (int32_t k = 0; k < d->n; k++) {
+        out->token[k] = d->first + k;
+        out->p[k] = 1;
+    }
+}
+
+/* Tokens from 100 on do not hold. */
+static void cut_at_100(void *arg, weft__draft *d)
+{
+    int32_t n = 0;
+    ++*(int *)arg;
+    while (n < d->n && d->token[n] < 100) n++;
+    d->n = n;
+}
+
+static int32_t first_of(double_drafter *all, int n, int n_last)
+{
+    const int32_t tokens[] = {1, 2, 3};
+    const weft__draft_text text = {tokens, 2, 3};
+    weft__drafter list[8];
+    weft__draft d = {.n = 5};
+    int n_cut = 0;
+    for (int i = 0; i < n; i++) list[i] = (weft__drafter){say, &all[i], i < n_last};
+    weft__draft_propose(list, n, &text, 4, cut_at_100, &n_cut, &d);
+    assert_int_equal(n_cut, 1);
+    return d.n ? d.token[0] : -1;
+}
+
+/* Of several drafters the one for whose draft most speaks; of equal ones the first; after one that cannot be surpassed
+ * nobody is asked. The last one is where nothing else holds, and only there. */
+static void drafters_in_order(void **state)
+{
+    (void)state;
+    double_drafter equal[] = {{0, 9, 1, 0}, {3, 5, 10, 0}, {2, 5, 20, 0}};
+    assert_int_equal(first_of(equal, 3, 0), 10);
+    double_drafter more[] = {{3, 5, 10, 0}, {2, 6, 20, 0}};
+    assert_int_equal(first_of(more, 2, 0), 20);
+    double_drafter certain[] = {{3, WEFT__DRAFT_DEPTH, 10, 0}, {2, WEFT__DRAFT_DEPTH, 20, 0}};
+    assert_int_equal(first_of(certain, 2, 0), 10);
+    assert_int_equal(certain[1].n_asked, 0);
+    double_drafter behind[] = {{3, 50, 10, 0}, {2, 5, 98, 0}}; /* of the second the first two tokens hold */
+    assert_int_equal(first_of(behind, 2, 1), 98);
+    assert_int_equal(behind[0].n_asked, 0);
+    behind[1].first = 100;
+    assert_int_equal(first_of(behind, 2, 1), 10);
+    assert_int_equal(first_of(behind, 0, 0), -1);
 }
 
 /* Each key finds its own texts alone; the key that was added to least recently makes room. */
@@ -164,7 +222,7 @@ static void tries_what_pays(void **state)
     weft__draft_cost c;
     int rows, late;
     (void)state;
-    weft__draft_cost_begin(&c, 0, 0, 0);
+    weft__draft_cost_begin(&c, NULL, 0, 0, 0);
     play(&c, 0.9, 200, &rows, &late);
     assert_true(late > 50 * 3);
     play(&c, 0, 32, &rows, &late);
@@ -181,8 +239,8 @@ static void knows_costs(void **state)
 {
     weft__draft_cost dense, mixed;
     (void)state;
-    weft__draft_cost_begin(&dense, 0, 0, 0);
-    weft__draft_cost_begin(&mixed, 256, 8, 1);
+    weft__draft_cost_begin(&dense, NULL, 0, 0, 0);
+    weft__draft_cost_begin(&mixed, NULL, 256, 8, 1);
     assert_true(weft__draft_cost_of(&dense, 4) < 1.2 * weft__draft_cost_of(&dense, 1));
     assert_float_equal(weft__draft_cost_of(&mixed, 4) / weft__draft_cost_of(&mixed, 1), 3.82, 0.01);
     weft__draft_cost_saw(&dense, 1, 9000000);
@@ -191,13 +249,113 @@ static void knows_costs(void **state)
     assert_true(weft__draft_cost_of(&dense, 2) < 1.2e6);
 }
 
+/* ---- costs that are measured ---- */
+
+/* A model whose parts take `row` of a byte's time for each row but the first, beside one; every disturbed-th call takes
+ * ten times as long, or, with chaos, each one longer than the one before. */
+typedef struct machine {
+    double bytes[7], row;
+    uint64_t ns; /* of a byte */
+    int n_parts, disturbed, chaos, fails_at;
+    int n_calls, last_part, touched;
+} machine;
+
+static uint64_t time_part(void *arg, int32_t part, int32_t n_rows)
+{
+    machine *m = arg;
+    assert_true(part >= 0 && part < m->n_parts && n_rows >= 1);
+    assert_true(m->n_calls <= m->n_parts || m->touched >> part & 1); /* none is timed that was not read before */
+    assert_true(m->n_parts == 1 || m->n_calls < 2 || part != m->last_part);
+    m->touched |= 1 << part;
+    m->last_part = part;
+    if (++m->n_calls == m->fails_at) return 0;
+    const double ns = (double)m->ns * m->bytes[part] * (1 + m->row * (n_rows - 1));
+    if (m->chaos) return (uint64_t)(ns * pow(1.3, m->n_calls % 13));
+    return (uint64_t)(m->disturbed && m->n_calls % m->disturbed == 0 ? 10 * ns : ns);
+}
+
+static int measure(machine *m, int most_rows, double *shape)
+{
+    m->n_calls = m->touched = 0;
+    return weft__draft_measure(&(weft__draft_trial){time_part, m, m->bytes, m->n_parts, most_rows}, shape);
+}
+
+/* Whatever sizes the parts have and whoever takes the processor in between, what is found is what rows cost; where no
+ * two times agree, or a part fails, nothing is. */
+static void measures_what_rows_cost(void **state)
+{
+    static const int disturbed[] = {0, 7, 3}; /* not each fifth, which is always the same number of rows */
+    double shape[WEFT__DRAFT_ROWS + 1];
+    (void)state;
+    for (int n_parts = 1; n_parts <= 7; n_parts++) {
+        machine m = {.bytes = {1e5, 3e5, 1e5, 2e5, 1e5, 5e4, 1e5}, .row = 0.25, .ns = 1, .n_parts = n_parts};
+        for (int i = 0; i < 3; i++) {
+            m.disturbed = disturbed[i];
+            assert_true(measure(&m, WEFT__DRAFT_ROWS, shape));
+            for (int n = 1; n <= WEFT__DRAFT_ROWS; n++) assert_float_equal(shape[n], 1 + 0.25 * (n - 1), 1e-3);
+        }
+        m.disturbed = 0;
+        assert_true(measure(&m, 4, shape)); /* lines go on beyond what was timed */
+        assert_float_equal(shape[16], 1 + 0.25 * 15, 1e-3);
+        assert_false(measure(&m, 1, shape));
+        for (m.fails_at = 1; m.fails_at < n_parts + 9; m.fails_at++) assert_false(measure(&m, 16, shape));
+        m.fails_at = 0;
+        m.chaos = 1;
+        assert_false(measure(&m, 16, shape));
+    }
+}
+
+/* More rows never cost less, none costs nothing, and no more than as many steps; a slow machine is not asked for
+ * long. */
+static void measured_costs_are_sane(void **state)
+{
+    double shape[WEFT__DRAFT_ROWS + 1];
+    machine m = {.bytes = {1e6, 1e6}, .row = -0.01, .ns = 1, .n_parts = 2};
+    (void)state;
+    assert_true(measure(&m, 16, shape));
+    for (int n = 2; n <= WEFT__DRAFT_ROWS; n++) assert_true(shape[n] >= shape[n - 1] + 0.0099);
+    m.row = 3;
+    assert_true(measure(&m, 16, shape));
+    for (int n = 1; n <= WEFT__DRAFT_ROWS; n++) assert_float_equal(shape[n], n, 1e-6);
+    m.row = 0.1;
+    m.ns = 1000; /* a second for a part, of which others are not waited for */
+    m.n_parts = 1;
+    assert_true(measure(&m, 16, shape));
+    assert_true(m.n_calls == 1 + 1 + 3 * 5);
+}
+
+/* Before any step was seen: where rows were measured to be dear none is tried, where they are cheap many are. */
+static void measured_costs_decide_at_once(void **state)
+{
+    double shape[WEFT__DRAFT_ROWS + 1];
+    const double row[] = {0.02, 0.2, 0.9, 1};
+    int n_before = WEFT__DRAFT_MOST;
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        machine m = {.bytes = {1e6, 2e6, 1e6}, .row = row[i], .ns = 1, .n_parts = 3};
+        weft__draft_cost c;
+        weft__draft_trust t;
+        weft__draft d = {.kind = WEFT__DRAFT_SUFFIX, .n = 8, .matched = 7};
+        for (int k = 0; k < 8; k++) d.p[k] = 1;
+        assert_true(measure(&m, 16, shape));
+        weft__draft_cost_begin(&c, shape, 0, 0, 0);
+        weft__draft_trust_begin(&t);
+        const int n = weft__draft_choose(&c, &t, &d, 1);
+        assert_true(n <= n_before);
+        assert_true(i == 0 ? n >= 4 : i < 2 || n == 0);
+        n_before = n;
+        weft__draft_cost_begin(&c, shape, 64, 4, 1); /* experts are as dear as they are many */
+        assert_float_equal(weft__draft_cost_of(&c, 2), 1 + 1 - 4.0 / 64, 1e-6);
+    }
+}
+
 /* Steps of one row were slow, and those with guesses are not: wrong guesses are not tried for that. */
 static void more_rows_take_no_less(void **state)
 {
     weft__draft_cost c;
     int rows, late;
     (void)state;
-    weft__draft_cost_begin(&c, 0, 0, 0);
+    weft__draft_cost_begin(&c, NULL, 0, 0, 0);
     weft__draft_cost_saw(&c, 1, 2000000);
     for (int n = 2; n <= 16; n++) weft__draft_cost_saw(&c, n, 1100000);
     for (int n = 2; n <= 16; n++) assert_true(weft__draft_cost_of(&c, n) >= 1.01 * weft__draft_cost_of(&c, 1));
@@ -256,7 +414,7 @@ static void a_model_is_asked_where_it_pays(void **state)
     double time;
     int n_asked, n_more;
     (void)state;
-    weft__draft_cost_begin(&c, 0, 0, 0);
+    weft__draft_cost_begin(&c, NULL, 0, 0, 0);
     for (int sure = 0; sure < 4; sure++) {
         const float p[] = {0.2f, 0.5f, 0.8f, 0.97f};
         weft__draft_trust_begin(&t);
@@ -286,9 +444,9 @@ static void a_model_has_its_price(void **state)
 {
     weft__draft_cost c, mixture, small;
     (void)state;
-    weft__draft_cost_begin(&c, 0, 0, 0);
-    weft__draft_cost_begin(&small, 0, 0, 0);
-    weft__draft_cost_begin(&mixture, 128, 8, 0.95);
+    weft__draft_cost_begin(&c, NULL, 0, 0, 0);
+    weft__draft_cost_begin(&small, NULL, 0, 0, 0);
+    weft__draft_cost_begin(&mixture, NULL, 128, 8, 0.95);
     assert_true(weft__draft_expect(&c, 0.1) > 1.3);
     assert_true(weft__draft_expect(&c, 1) < 1);
     assert_true(weft__draft_expect(&mixture, 0.1) < weft__draft_expect(&c, 0.1));
@@ -314,9 +472,13 @@ int main(void)
         cmocka_unit_test(counts_what_followed),
         cmocka_unit_test(forgets),
         cmocka_unit_test(follows_what_is_expected),
+        cmocka_unit_test(drafters_in_order),
         cmocka_unit_test(keys_are_apart),
         cmocka_unit_test(tries_what_pays),
         cmocka_unit_test(knows_costs),
+        cmocka_unit_test(measures_what_rows_cost),
+        cmocka_unit_test(measured_costs_are_sane),
+        cmocka_unit_test(measured_costs_decide_at_once),
         cmocka_unit_test(more_rows_take_no_less),
         cmocka_unit_test(a_model_is_asked_where_it_pays),
         cmocka_unit_test(a_model_has_its_price),

@@ -37,6 +37,7 @@ typedef struct task {
     int32_t chunk, n_ctx, max_tokens, shift, always;
     const char *stop;
     const weft_grammar *grammar;
+    const int32_t *predicted; /* [MOST] of the first call; NULL: nothing is */
 } task;
 
 /* A text that repeats itself, then what the model makes of it; and on from there. */
@@ -79,6 +80,10 @@ static void write_all(const task *t, int32_t spec, written *w)
         p.arg = w;
         if (t->grammar && weft_matcher_new(t->grammar, &matcher, &err)) fail_msg("%s", err.message);
         p.matcher = matcher;
+        if (t->predicted && !call) {
+            p.predicted = t->predicted;
+            p.n_predicted = t->max_tokens;
+        }
         weft_status st = weft_generate(session, sampler, &p, &r, &err);
         weft_matcher_free(&matcher);
         if (st == WEFT_LIMIT && call) break; /* the context is full */
@@ -123,6 +128,49 @@ static void same_text(const task *t)
         for (int spec = WEFT_SPEC_AUTO; spec <= WEFT_SPEC_DRAFT; spec++) same_with(&with, spec, &plain);
 }
 
+/* A prediction that is right brings nearly all of the first call's tokens, one that is wrong in part brings some, and
+ * neither changes one. */
+static void predictions_are_guessed(const task *t)
+{
+    static written plain, guessed, none;
+    int32_t predicted[MOST];
+    task with = *t;
+    with.temperature = 1.5f; /* nothing repeats itself */
+    write_all(&with, WEFT_SPEC_OFF, &plain);
+    memcpy(predicted, plain.tokens, sizeof predicted);
+    with.always = 1;
+    write_all(&with, WEFT_SPEC_SUFFIX, &none);
+    with.predicted = predicted;
+    for (int wrong = 0; wrong < 2; wrong++) {
+        for (int i = 5; wrong && i < MOST; i += 10) predicted[i] = 3 + (predicted[i] + 1) % 400;
+        write_all(&with, WEFT_SPEC_SUFFIX, &guessed);
+        assert_int_equal(guessed.n, plain.n);
+        assert_memory_equal(guessed.tokens, plain.tokens, (size_t)plain.n * sizeof *plain.tokens);
+        assert_int_equal(guessed.n_held, plain.n_held);
+        print_message("predicted: %d right, else %d\n", guessed.n_accepted, none.n_accepted);
+        assert_true(guessed.n_accepted >= none.n_accepted + t->max_tokens / 2);
+    }
+    write_all(&with, WEFT_SPEC_OFF, &guessed);
+    assert_int_equal(guessed.n_drafted, 0);
+}
+
+/* What a grammar forces is guessed from the first token on, where no text has it yet; with suffix alone it is not. */
+static void what_is_forced_is_guessed(const task *t)
+{
+    static written plain, guessed;
+    task with = *t;
+    with.max_tokens = 3;
+    with.always = 1;
+    write_all(&with, WEFT_SPEC_OFF, &plain);
+    write_all(&with, WEFT_SPEC_AUTO, &guessed);
+    assert_int_equal(guessed.n, plain.n);
+    assert_memory_equal(guessed.tokens, plain.tokens, (size_t)plain.n * sizeof *plain.tokens);
+    const int n_forced = guessed.n_drafted;
+    write_all(&with, WEFT_SPEC_SUFFIX, &guessed);
+    print_message("forced: %d guesses, else %d\n", n_forced, guessed.n_drafted);
+    assert_true(n_forced > guessed.n_drafted);
+}
+
 /* A session without a draft model cannot have one guess alone, nor one of another vocabulary. */
 static void what_is_not_there_is_refused(weft_model *model)
 {
@@ -143,6 +191,10 @@ static void what_is_not_there_is_refused(weft_model *model)
     assert_non_null(strstr(err.message, "draft model"));
     p.spec = WEFT_SPEC_DRAFT + 1;
     assert_int_equal(weft_generate(session, sampler, &p, NULL, &err), WEFT_ARGUMENT);
+    p.spec = WEFT_SPEC_AUTO;
+    p.n_predicted = 3;
+    assert_int_equal(weft_generate(session, sampler, &p, NULL, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "prediction"));
     weft_sampler_free(&sampler);
     weft_session_free(&session);
 }
@@ -170,8 +222,10 @@ static void same_text_of(const char *name)
     t.stop = "e";
     same_text(&t);
     t.stop = NULL;
+    predictions_are_guessed(&t);
     t.grammar = grammar;
     same_text(&t);
+    what_is_forced_is_guessed(&t);
     t.grammar = NULL;
     t.chunk = 3;
     same_text(&t);

@@ -81,19 +81,20 @@ struct weft_run {
     void *owned;   /* head of a list of blocks that live as long as the run */
 
     const weft_rows *rows;
-    const weft_kv_binding *kv;  /* [pools][n_kv_groups] */
-    const int32_t *pool;        /* [n_seqs] of a sequence; NULL: there is one */
-    weft_profile_log *profile;  /* NULL: steps are not timed */
-    int32_t counted_from;       /* the index of the step's first event; WEFT_NONE: threads count nothing */
-    float **data;               /* [n_tensors] */
-    int32_t *wanted;            /* [max_wanted] */
-    int moved;                  /* behind step `gather` wanted row i is row i */
-    float *cs;                  /* [needs.cs] cos and sin of the rows' positions, each rope's at its cs_at */
-    weft__cpu_tiles *tiles;     /* [n_tilings] */
-    int64_t *direct_rows;       /* [n_direct] rows that go to the next product prepared; 0: they are floats */
-    weft__cpu_groups groups[2]; /* rows with adapters: of all, of those that are wanted */
-    int32_t *group_start;       /* [max_rows + 1] */
-    atomic_uint n_shrunk;       /* shares of h that were made in this step, by all threads */
+    const weft_kv_binding *kv;   /* [pools][n_kv_groups] */
+    const int32_t *pool;         /* [n_seqs] of a sequence; NULL: there is one */
+    weft_profile_log *profile;   /* NULL: steps are not timed */
+    int32_t first_node, n_nodes; /* of the step, as weft_step has them */
+    int32_t counted_from;        /* the index of the step's first event; WEFT_NONE: threads count nothing */
+    float **data;                /* [n_tensors] */
+    int32_t *wanted;             /* [max_wanted] */
+    int moved;                   /* behind step `gather` wanted row i is row i */
+    float *cs;                   /* [needs.cs] cos and sin of the rows' positions, each rope's at its cs_at */
+    weft__cpu_tiles *tiles;      /* [n_tilings] */
+    int64_t *direct_rows;        /* [n_direct] rows that go to the next product prepared; 0: they are floats */
+    weft__cpu_groups groups[2];  /* rows with adapters: of all, of those that are wanted */
+    int32_t *group_start;        /* [max_rows + 1] */
+    atomic_uint n_shrunk;        /* shares of h that were made in this step, by all threads */
 };
 
 /* n * size bytes, zeroed and aligned to 64, in the list `owned` of a program or a run; NULL when memory runs out. */

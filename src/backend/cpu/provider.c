@@ -195,7 +195,8 @@ const weft_backend_api *weft__cpu_entry(uint32_t host_abi)
         .size = sizeof api,
         .abi_version = WEFT_ABI_VERSION,
         .name = "cpu",
-        .features = WEFT_FEATURE_PROFILE | WEFT_FEATURE_OUTLINE | WEFT_FEATURE_COUNT | WEFT_FEATURE_POOLS,
+        .features =
+            WEFT_FEATURE_PROFILE | WEFT_FEATURE_OUTLINE | WEFT_FEATURE_COUNT | WEFT_FEATURE_POOLS | WEFT_FEATURE_NODES,
         .open = cpu_open,
         .close = cpu_close,
         .describe = cpu_describe,

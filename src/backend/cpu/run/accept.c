@@ -171,11 +171,27 @@ static weft_status bind(weft_run *run, const weft_rows *rows, const weft_binding
     return WEFT_OK;
 }
 
+/* Which nodes run. What routes wrote that did not run in this step is no list of experts. */
+static weft_status check_nodes(weft_run *run, const weft_step *step, weft_error *err)
+{
+    const weft_graph *g = run->program->graph;
+    run->first_node = run->n_nodes = 0;
+    if (step->size < sizeof *step || !step->n_nodes) return WEFT_OK;
+    if (step->first_node < 0 || step->n_nodes < 0 || step->n_nodes > g->n_nodes - step->first_node)
+        return BAD("%d nodes from node %d on; the graph has %d", step->n_nodes, step->first_node, g->n_nodes);
+    for (int32_t i = step->first_node; i < step->first_node + step->n_nodes; i++)
+        if (g->nodes[i].op == WEFT_OP_MOE_FFN) return BAD("node %d is of experts, which run in whole steps only", i);
+    run->first_node = step->first_node;
+    run->n_nodes = step->n_nodes;
+    return WEFT_OK;
+}
+
 weft_status weft__cpu_accept(weft_run *run, const weft_step *step, weft_error *err)
 {
     weft_status st;
-    if (step->size < sizeof *step)
-        return weft_fail(err, WEFT_ABI, "weft_step has %u bytes; this provider reads %zu", step->size, sizeof *step);
+    const size_t least = offsetof(weft_step, first_node); /* before 2.4 */
+    if (step->size < least)
+        return weft_fail(err, WEFT_ABI, "weft_step has %u bytes; this provider reads %zu", step->size, least);
     const weft_rows *rows = step->rows;
     const weft_bindings *b = step->bindings;
     if (b->size < sizeof *b)
@@ -183,10 +199,10 @@ weft_status weft__cpu_accept(weft_run *run, const weft_step *step, weft_error *e
     if (step->after || step->done)
         return weft_fail(err, WEFT_UNSUPPORTED,
                          "a step that waits for events, or raises one; this provider knows none");
-    if ((st = check_counts(run, rows, err)) || (st = check_sequences(run, rows, err)) ||
-        (st = check_tokens(run, rows, err)) || (st = check_wanted(run, rows, err)) ||
-        (st = weft__cpu_group_rows(run, rows, err)) || (st = check_kv(run, rows, b, err)) ||
-        (st = bind(run, rows, b, err)))
+    if ((st = check_nodes(run, step, err)) || (st = check_counts(run, rows, err)) ||
+        (st = check_sequences(run, rows, err)) || (st = check_tokens(run, rows, err)) ||
+        (st = check_wanted(run, rows, err)) || (st = weft__cpu_group_rows(run, rows, err)) ||
+        (st = check_kv(run, rows, b, err)) || (st = bind(run, rows, b, err)))
         return st;
     run->rows = rows;
     run->profile = step->profile;

@@ -25,6 +25,13 @@ static int counts(const weft_profile_log *log)
     return log && log->size >= offsetof(weft_profile_log, count_arg) + sizeof log->count_arg && log->count;
 }
 
+/* Is it of those nodes of the step that run? Work for the whole step always is. */
+static int is_asked(const weft_run *run, const weft__cpu_step *s)
+{
+    const int64_t node = s->node ? s->node - run->program->graph->nodes : run->first_node;
+    return run->n_nodes == 0 || (node >= run->first_node && node < (int64_t)run->first_node + run->n_nodes);
+}
+
 static void walk(void *arg, int thread, int n_threads)
 {
     weft_run *run = arg;
@@ -36,7 +43,7 @@ static void walk(void *arg, int thread, int n_threads)
     if (counted) counted->count(counted->count_arg, thread, WEFT_NONE);
     for (int32_t i = 0; i < p->n_steps; i++) {
         const weft__cpu_step *s = &p->steps[i];
-        if (weft__cpu_rows(run, s) == 0) continue;
+        if (weft__cpu_rows(run, s) == 0 || !is_asked(run, s)) continue;
         const int is_op = s != p->gather; /* moving rows is none */
         weft_profile_event *e = timed && is_op ? begin_event(run, s) : NULL;
         s->run(run, s, thread);
