@@ -91,8 +91,8 @@ set(weft_threads_elsewhere
     memory memory_material plan plan_material train_gradient serve_flags
     serve_alderbrook serve_messages serve_curl serve_openai serve_nameless serve_spm serve_flags_tls
     serve_configured server_openai server_page server_tools
-    losses eval eval_tasks bench cli_draft learn_teach learn_contest learn_instant learn_style learn_plain learn_questions
-    plan-avx2 same-avx2)
+    losses eval eval_tasks bench cli_draft learn_teach learn_contest learn_instant learn_style learn_plain
+    learn_questions plan-avx2 same-avx2)
 
 # What only `make test-all` runs (label "long"): the same claims on other tiers than the best of this machine and
 # AVX2, whose kernels
