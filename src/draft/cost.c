@@ -57,18 +57,19 @@ static int32_t touch(const weft__draft_trial *t, int32_t n_rows, uint64_t *spent
     return n;
 }
 
-/* Others who take the processor for a while only ever add to a time, and seldom the same: the least counts where
- * another one is like it. 0: none is. */
+/* Others who take the processor for a while add to a time, and seldom the same; what a cache still had takes from it: the
+ * least counts that two others are like. It is the one in the middle of these; 0: there are none. */
 static double agreed(const double *sample, int n)
 {
-    double least = sample[0], next = INFINITY;
-    for (int i = 1; i < n; i++) {
-        if (sample[i] < least) {
-            next = least;
-            least = sample[i];
-        } else if (sample[i] < next) next = sample[i];
+    double sorted[ROUNDS];
+    for (int i = 0; i < n; i++) {
+        int k = i;
+        for (; k > 0 && sorted[k - 1] > sample[i]; k--) sorted[k] = sorted[k - 1];
+        sorted[k] = sample[i];
     }
-    return next <= ALIKE * least ? next : 0;
+    for (int i = 0; i + 2 < n; i++)
+        if (sorted[i + 2] <= ALIKE * sorted[i]) return sorted[i + 1];
+    return 0;
 }
 
 static int all_agreed(double (*sample)[ROUNDS], int n_points, int n, double *at)

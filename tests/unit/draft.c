@@ -252,11 +252,11 @@ static void knows_costs(void **state)
 /* ---- costs that are measured ---- */
 
 /* A model whose parts take `row` of a byte's time for each row but the first, beside one; every disturbed-th call takes
- * ten times as long, or, with chaos, each one longer than the one before. */
+ * ten times as long, every cached-th half, or, with chaos, each one longer than the one before. */
 typedef struct machine {
     double bytes[7], row;
     uint64_t ns; /* of a byte */
-    int n_parts, disturbed, chaos, fails_at;
+    int n_parts, disturbed, cached, chaos, fails_at;
     int n_calls, last_part, touched;
 } machine;
 
@@ -271,7 +271,8 @@ static uint64_t time_part(void *arg, int32_t part, int32_t n_rows)
     if (++m->n_calls == m->fails_at) return 0;
     const double ns = (double)m->ns * m->bytes[part] * (1 + m->row * (n_rows - 1));
     if (m->chaos) return (uint64_t)(ns * pow(1.3, m->n_calls % 13));
-    return (uint64_t)(m->disturbed && m->n_calls % m->disturbed == 0 ? 10 * ns : ns);
+    if (m->disturbed && m->n_calls % m->disturbed == 0) return (uint64_t)(10 * ns);
+    return (uint64_t)(m->cached && m->n_calls % m->cached == 0 ? ns / 2 : ns);
 }
 
 static int measure(machine *m, int most_rows, double *shape)
@@ -280,21 +281,23 @@ static int measure(machine *m, int most_rows, double *shape)
     return weft__draft_measure(&(weft__draft_trial){time_part, m, m->bytes, m->n_parts, most_rows}, shape);
 }
 
-/* Whatever sizes the parts have and whoever takes the processor in between, what is found is what rows cost; where no
- * two times agree, or a part fails, nothing is. */
+/* Whatever sizes the parts have, whoever takes the processor in between and whatever a cache still has, what is found is
+ * what rows cost; where no times agree, or a part fails, nothing is. */
 static void measures_what_rows_cost(void **state)
 {
-    static const int disturbed[] = {0, 7, 3}; /* not each fifth, which is always the same number of rows */
+    /* not each fifth, which is always the same number of rows */
+    static const int disturbed[] = {0, 7, 3, 0, 7}, cached[] = {0, 0, 0, 11, 13};
     double shape[WEFT__DRAFT_ROWS + 1];
     (void)state;
     for (int n_parts = 1; n_parts <= 7; n_parts++) {
         machine m = {.bytes = {1e5, 3e5, 1e5, 2e5, 1e5, 5e4, 1e5}, .row = 0.25, .ns = 1, .n_parts = n_parts};
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 5; i++) {
             m.disturbed = disturbed[i];
+            m.cached = cached[i];
             assert_true(measure(&m, WEFT__DRAFT_ROWS, shape));
             for (int n = 1; n <= WEFT__DRAFT_ROWS; n++) assert_float_equal(shape[n], 1 + 0.25 * (n - 1), 1e-3);
         }
-        m.disturbed = 0;
+        m.disturbed = m.cached = 0;
         assert_true(measure(&m, 4, shape)); /* lines go on beyond what was timed */
         assert_float_equal(shape[16], 1 + 0.25 * 15, 1e-3);
         assert_false(measure(&m, 1, shape));
