@@ -110,7 +110,12 @@ static weft_status run(spec_bench *b, spec_row *r, weft_inbox *inbox, double *ra
         n_left--;
         if (e->status && !st) st = weft_fail(err, e->status, "%s", e->message);
     }
-    *rate = begin && end > begin ? n_counted * 1e9 / (double)(end - begin) : 0;
+    if (!st && (!begin || end <= begin))
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "the first of %d answers ended before the last began, so that there is no rate: give -n more "
+                         "than %d",
+                         r->n_seqs, r->n_gen);
+    *rate = st ? 0 : n_counted * 1e9 / (double)(end - begin);
     return st;
 }
 

@@ -57,8 +57,8 @@ static int32_t touch(const weft__draft_trial *t, int32_t n_rows, uint64_t *spent
     return n;
 }
 
-/* Others who take the processor for a while add to a time, and seldom the same; what a cache still had takes from it: the
- * least counts that two others are like. It is the one in the middle of these; 0: there are none. */
+/* Others who take the processor for a while add to a time, and seldom the same; what a cache still had takes from it:
+ * the least counts that two others are like. It is the one in the middle of these; 0: there are none. */
 static double agreed(const double *sample, int n)
 {
     double sorted[ROUNDS];

@@ -123,6 +123,8 @@ class Draft(unittest.TestCase):
         for parts in ("0.5,", ",0.5", "0.5,,1", "1.5", "nan", "x"):
             p = self.weft("bench", MODEL, *size, "--spec", parts)
             self.assertEqual((p.returncode, b"--spec: parts from 0 to 1" in p.stderr), (2, True), (parts, p.stderr))
+        p = self.weft("bench", MODEL, "-p", "256", "-n", "2", "-r", "1", "-b", "16", "--spec", "0")
+        self.assertEqual((p.returncode, b"so that there is no rate: give -n more than 2" in p.stderr), (1, True), p.stderr)
         p = self.weft("bench", "--synthetic", "tiny-128", *size, "--text", "README.md")
         self.assertEqual((p.returncode, b"no tokenizer" in p.stderr), (1, True), p.stderr)
 

@@ -281,8 +281,8 @@ static int measure(machine *m, int most_rows, double *shape)
     return weft__draft_measure(&(weft__draft_trial){time_part, m, m->bytes, m->n_parts, most_rows}, shape);
 }
 
-/* Whatever sizes the parts have, whoever takes the processor in between and whatever a cache still has, what is found is
- * what rows cost; where no times agree, or a part fails, nothing is. */
+/* Whatever sizes the parts have, whoever takes the processor in between and whatever a cache still has, what is found
+ * is what rows cost; where no times agree, or a part fails, nothing is. */
 static void measures_what_rows_cost(void **state)
 {
     /* not each fifth, which is always the same number of rows */
