@@ -54,9 +54,10 @@ if(WEFT_SANITIZE)
     # linker, and not by each start of each program, of which tests of the command line make thousands.
     target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE}
         $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
-    # Hundreds of programs are linked, which gold does in half the time, where it is there.
+    # Hundreds of programs are linked, which gold does in half the time, where it is there (clang's fuzzer has symbols
+    # that it warns of).
     check_linker_flag(C -fuse-ld=gold WEFT_HAS_GOLD)
-    if(WEFT_HAS_GOLD)
+    if(WEFT_HAS_GOLD AND CMAKE_C_COMPILER_ID STREQUAL GNU)
         target_link_options(weft_flags INTERFACE -fuse-ld=gold)
     endif()
 endif()
