@@ -9,8 +9,9 @@
 
 enum { POINTS = 5, ROUNDS = 12, LEAST_ROUNDS = 3 };
 static const int32_t point[POINTS] = {1, 2, 4, 8, 16};
-static const uint64_t TOUCH_NS = 50000000, BUDGET_NS = 100000000; /* after which no other part, or round, is begun */
-static const double ALIKE = 1.15;                                 /* times that agree */
+/* After which no other part, no other round, and nothing at all is begun. */
+static const uint64_t TOUCH_NS = 50000000, BUDGET_NS = 100000000, MOST_NS = 500000000;
+static const double ALIKE = 1.15; /* times that agree */
 
 /* A row never costs less than this part of a step of one: where it seemed to cost nothing, any guess would be worth
  * it. */
@@ -31,29 +32,36 @@ static void fill_shape(const double *ns, int n, double *shape)
     }
 }
 
-/* Times of a byte in one round, of each point, by the parts from *next on; 0: one failed. The same number of rows is
- * not timed by the same parts in each round. */
+/* Of a part; 0: it failed, or so much time was spent that nothing more is asked. */
+static uint64_t spend(const weft__draft_trial *t, int32_t part, int32_t n_rows, uint64_t *spent)
+{
+    const uint64_t ns = *spent < MOST_NS ? t->time(t->arg, part, n_rows) : 0;
+    *spent += ns;
+    return ns;
+}
+
+/* Times of a byte in one round, of each point, by the parts from *next on; 0: one has none. The same number of rows is
+ * not timed by the same part in two rounds after one another. */
 static int time_round(const weft__draft_trial *t, int n_points, int32_t n_parts, int32_t *next,
                       double (*sample)[ROUNDS], int round, uint64_t *spent)
 {
-    *next += n_points % n_parts == 0;
+    *next += n_points % n_parts == 0 || n_parts % n_points == 0;
     for (int k = 0; k < n_points; k++) {
         const int32_t part = (*next)++ % n_parts;
-        const uint64_t ns = t->time(t->arg, part, point[k]);
+        const uint64_t ns = spend(t, part, point[k], spent);
         if (!ns) return 0;
         sample[k][round] = (double)ns / t->bytes[part];
-        *spent += ns;
     }
     return 1;
 }
 
-/* How many parts there are to time; 0: one failed. What begins with a first step of most rows is not counted. */
+/* How many parts there are to time; 0: one failed. What begins with a first step of most rows is not timed. */
 static int32_t touch(const weft__draft_trial *t, int32_t n_rows, uint64_t *spent)
 {
     int32_t n = 0;
-    if (!t->time(t->arg, 0, n_rows)) return 0;
-    for (uint64_t ns; n < t->n_parts && (!n || *spent < TOUCH_NS); n++, *spent += ns)
-        if (!(ns = t->time(t->arg, n, 1))) return 0;
+    if (!spend(t, 0, n_rows, spent)) return 0;
+    for (; n < t->n_parts && (!n || *spent < TOUCH_NS); n++)
+        if (!spend(t, n, 1, spent)) return 0;
     return n;
 }
 

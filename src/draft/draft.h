@@ -139,8 +139,8 @@ typedef struct weft__draft_trial {
 /* What steps of n rows take beside those of one, shape[1] = 1 to shape[WEFT__DRAFT_ROWS]: of some numbers of rows, each
  * with another part of the model, in turns, so that weights come from where they come from in a whole step; by the
  * byte, and the least of three rounds or more that two others are like. Each part is touched before. Between these
- * numbers stand lines. 0: it failed, or times did not agree within about a tenth of a second; shape is undefined
- * then. */
+ * numbers stand lines. 0: it failed, or times did not agree in about a tenth of a second, or took half of one; shape is
+ * undefined then. */
 int weft__draft_measure(const weft__draft_trial *t, double shape[WEFT__DRAFT_ROWS + 1]);
 
 /* What steps of n rows cost: seen ones, and where none was seen, a shape: as it was measured of rows that read the same

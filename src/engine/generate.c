@@ -193,6 +193,16 @@ static void end_draft(generation *g)
     g->draft.n = g->n_right = 0;
 }
 
+/* What is guessed of ids that the model has not would fail a step, and what was read of them stays in the history. */
+static weft_status check_ids(const char *of, const int32_t *ids, int32_t n, int32_t n_vocab, weft_error *err)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= n_vocab)
+            return weft_fail(err, WEFT_ARGUMENT, "token %d at place %d of `%s`: the model has ids 0 to %d", ids[i], i,
+                             of, n_vocab - 1);
+    return WEFT_OK;
+}
+
 static weft_status generate_begin(generation *g, weft_error *err)
 {
     const weft_model *model = g->session->model;
@@ -204,7 +214,9 @@ static weft_status generate_begin(generation *g, weft_error *err)
     if (g->p.max_tokens < -1)
         return weft_fail(err, WEFT_ARGUMENT, "max_tokens is %d; it must be -1 (until the context is full) or more",
                          g->p.max_tokens);
-    weft_status st = begin_stops(g, err);
+    weft_status st = check_ids("tokens", g->p.tokens, g->p.n_tokens, model->hp.n_vocab, err);
+    if (!st) st = check_ids("predicted", g->p.predicted, g->p.n_predicted, model->hp.n_vocab, err);
+    if (!st) st = begin_stops(g, err);
     if (!st && g->p.shift) st = weft__engine_shift_keep(g->p.n_keep, g->session->n_ctx, &g->n_keep, err);
     if (st) return st;
     if (g->p.spec < WEFT_SPEC_OFF || g->p.spec > WEFT_SPEC_DRAFT)

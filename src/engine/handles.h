@@ -85,9 +85,9 @@ weft_status weft__engine_step(weft_model *m, weft__engine_steps *s, const weft_k
                               weft_error *err);
 
 /* rows.c: what is known of the costs of the model's steps before any was seen. With the first call that has steps,
- * which nothing else uses meanwhile, rows are timed on this machine, which takes about a tenth of a second at most;
- * later ones get what was found. steps NULL, or where they cannot be timed: what is known, or else assumed. Any
- * thread. */
+ * which nothing else uses meanwhile, rows are timed on this machine, which takes about a tenth of a second, half of one
+ * at most; later ones get what was found. steps NULL, or where they cannot be timed: what is known, or else assumed.
+ * Any thread. */
 void weft__engine_cost_begin(weft__draft_cost *c, weft_model *m, weft__engine_steps *steps);
 
 /* shift.c: the rule of what stays of n tokens where a context of n_most is full: the first n_keep, and of the others

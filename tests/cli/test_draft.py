@@ -105,7 +105,6 @@ class Draft(unittest.TestCase):
         for plain, right, wrong in (rows[:3], rows[3:]):
             self.assertEqual((plain["draft_n_at"], plain["draft_n_accepted_at"]), ([], []))
             self.assertGreater(sum(right["draft_n_accepted_at"]), sum(wrong["draft_n_accepted_at"]))
-            self.assertGreater(len(right["draft_n_at"]), 1)
         table = self.weft("bench", MODEL, *size).stdout.decode().splitlines()
         self.assertIn("| accepted at 1, 2, .. |", table[0])
         self.assertTrue(table[2].endswith(" - |"), table)

@@ -195,6 +195,15 @@ static void what_is_not_there_is_refused(weft_model *model)
     p.n_predicted = 3;
     assert_int_equal(weft_generate(session, sampler, &p, NULL, &err), WEFT_ARGUMENT);
     assert_non_null(strstr(err.message, "prediction"));
+    const int32_t alien[] = {1, model->hp.n_vocab, 1}, negative[] = {1, 1, -5};
+    p.predicted = alien;
+    assert_int_equal(weft_generate(session, sampler, &p, NULL, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "at place 1 of `predicted`"));
+    p.n_predicted = 0;
+    p.tokens = negative;
+    p.n_tokens = 3;
+    assert_int_equal(weft_generate(session, sampler, &p, NULL, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "token -5 at place 2 of `tokens`"));
     weft_sampler_free(&sampler);
     weft_session_free(&session);
 }
@@ -239,6 +248,7 @@ static void same_text_of(const char *name)
     t.shift = 1;
     same_text(&t);
     what_is_not_there_is_refused(t.model);
+    assert_true(t.model->rows.is_tried); /* what rows cost, with the first guess */
     weft_grammar_free(&grammar);
     weft_model_close(&t.model);
 }

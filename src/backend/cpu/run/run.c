@@ -77,6 +77,8 @@ weft_status weft__cpu_run(weft_run *run, const weft_step *step, weft_error *err)
     if (n_threads != run->n_threads) weft__cpu_use_threads(run, n_threads);
     if ((st = weft__cpu_accept(run, step, err)) || (st = weft__cpu_tile_rows(run, err))) return st;
     run->counted_from = counts(run->profile) ? run->profile->n : WEFT_NONE;
-    weft__pool_run_team(pool, n_threads, step->rows->n_rows, walk, run);
+    /* Some nodes are jobs of another kind than whole steps, and than other nodes. */
+    const int64_t some = run->n_nodes ? ((int64_t)run->first_node + 1) << 32 : 0;
+    weft__pool_run_team(pool, n_threads, some + step->rows->n_rows, walk, run);
     return WEFT_OK;
 }
