@@ -100,6 +100,24 @@ class Learned(unittest.TestCase):
         p = subprocess.run([*EMULATOR, PROGRAM, *args], capture_output=True, text=True, cwd=self.folder.name)
         return p.returncode, p.stdout + p.stderr
 
+    def test_an_empty_store_changes_no_bit(self):
+        """Nor do memories and learning of which there are none: answers and likelihoods are those of a server without."""
+        def answers(s, **more):
+            out = []
+            for text, temperature in ((ASKED, 0), (OTHERS[0], 0.8), (OTHERS[1], 1.5)):
+                body = {"messages": user(text), "temperature": temperature, "seed": 7, "max_tokens": 24, "logprobs": True, "top_logprobs": 3, **more}
+                choice, = self.post(s, CHAT, body, "ada")["choices"]
+                out.append((choice["message"]["content"], choice["logprobs"]))
+            return out
+        plain = real.serve(*(o for k in KEYS.values() for o in ("--api-key", k)))
+        self.servers.append(plain)
+        want = answers(plain)
+        real.checked_stop(plain)
+        s = self.serve("--learn-share", "0.5", "--memories")
+        self.assertEqual(answers(s, memory=True, store=False), want)
+        self.assertEqual(answers(s), want)
+        real.checked_stop(s)
+
     def test_what_cannot_be_is_told_before(self):
         plan, yaml = os.path.join(self.folder.name, "p.plan"), os.path.join(self.folder.name, "weft.yaml")
         self.assertEqual(self.weft("compile", real.MODEL, plan)[0], 0)
