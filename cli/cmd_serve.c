@@ -349,7 +349,9 @@ static const option_spec OPTIONS[] = {
      0, 0, NULL},
     {"learn-share", 0, OPT_DOUBLE, &given.server.learn_share, "S",
      "with --learn: corrections become versions of the caller's own adapter, behind a gate, while MODEL is served; how "
-     "much of its time the thread that learns takes while requests run, 0 (it waits) to 1 (nothing is learned)",
+     "much of its time the thread that learns takes while requests run, 0 (it waits) to 1 (it competes with them; "
+     "below "
+     "1 it has a core while nobody else wants it) (nothing is learned)",
      0, 1, NULL},
     {"learn-days", 0, OPT_INT, &given.server.learn_days, "N", "how long they stay (for ever)", 1, 36500, NULL},
     {"learn-mb", 0, OPT_INT, &given.learn_mb, "MB", "of one caller at most, the oldest go (no limit)", 1, 1 << 30,

@@ -129,7 +129,8 @@ typedef struct weft_server_params {
     double route_cost;    /* what a cost of 1 takes from a reward, 0 to 1: 0 */
     /* with learn_dir: callers' corrections become versions of adapters of their own, behind a gate, over the model that
      * weft_server_new is given; how much of its time the thread that learns takes while requests run, 0 (it waits until
-     * none does) to 1; below 0, the default: nothing is learned */
+     * none does) to 1 (it competes with them; below 1 it has a core while nobody else wants it); below 0, the default:
+     * nothing is learned */
     double learn_share;
     /* 1: requests for `auto` are seen by an embedding as well, which the model of the first arm makes of each: a step
      * of it before the answer's */

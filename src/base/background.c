@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -20,7 +21,7 @@
 
 /* Of a thread in the background. */
 static _Thread_local struct {
-    int is_one, n_cores;
+    int is_one, is_idle, n_cores;
     struct background_job *job;
     uint64_t n_bytes; /* worked on since it looked at the clock */
     uint64_t next_ns; /* when it has worked long enough, at the earliest */
@@ -50,6 +51,15 @@ static void rest(void)
     if (weft__pool_at_work() >= self.n_cores) nanosleep(&(struct timespec){0, REST_NS}, NULL);
     self.own_ns = own;
     background_go_on(0);
+}
+
+void weft__background_idle(void)
+{
+    if (!self.is_one || self.is_idle) return;
+    self.is_idle = 1;
+#ifdef __linux__
+    sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0}); /* of this thread; refused, it stays as it is */
+#endif
 }
 
 int weft__background_is(void)

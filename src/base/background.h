@@ -20,6 +20,11 @@ enum { WEFT__BACKGROUND_NICE = 10 };
 /* Calls fn(arg) and returns after it: on a thread of low precedence, or here: where the system refuses one, and where
  * the calling thread is one already. */
 void weft__background_run(void (*fn)(void *arg), void *arg);
+/* From now on, and until what it does has ended, the calling thread has a core only while nobody else wants it: whoever
+ * wakes takes it at once, not when a time slice ends (SCHED_IDLE; nothing but on Linux, and in any other thread). While
+ * no core is free its work hardly goes on, and the system lets nobody take this back: so it is for work that may wait.
+ */
+void weft__background_idle(void);
 /* Is the calling thread one? */
 int weft__background_is(void);
 /* Says that n_bytes were worked on since the last call, and may rest; nothing in any other thread. Costs an addition

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/background.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -49,6 +50,7 @@ int weft__teach_pace(void *loop)
     while (l->p.hooks.busy && l->p.hooks.busy(l->p.hooks.arg) && !is_over(l)) {
         const uint64_t worked = weft__clock_ns() - l->worked_ns;
         if (share >= 1) break;
+        if (share > 0) weft__background_idle();
         if (share > 0) {
             const double ns = (double)worked * (1 - (double)share) / (double)share;
             rest(l, ns < REST_MOST_NS ? (uint64_t)ns : REST_MOST_NS);

@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "train/optimizer.h"
 
+static const double BELOW = 1e-5; /* rounding of what is scaled, and mixed later, stays within the cap */
+
 /* The squared norm of rows [first, first + n) of pair i's tensor. */
 static double tensor_norm(const weft__trainer *t, int32_t i, float *row)
 {
@@ -85,8 +87,9 @@ static void run_cap(void *arg, int thread, int n_threads)
     for (int32_t i = thread; i < t->n_pairs; i += n_threads) {
         const double norm = fabs((double)t->lora_scale) * pair_norm(t, i, t->cap_squares + thread * rank * rank);
         const struct weft__trainer_weight *b = &t->params[t->pairs[i].b];
-        if (!(norm > t->cap[i])) continue;
-        const float by = (float)(t->cap[i] / norm);
+        const double most = t->cap[i] * (1 - BELOW);
+        if (!(norm > most)) continue;
+        const float by = (float)(most / norm);
         for (int64_t k = 0; k < b->n; k++) b->data[k] *= by;
     }
 }

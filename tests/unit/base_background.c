@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -25,7 +26,7 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*fn)(
 }
 
 typedef struct seen {
-    int n, nice, takes_signals;
+    int n, nice, policy, takes_signals;
     pthread_t thread;
 } seen;
 
@@ -35,6 +36,7 @@ static void look(void *arg)
     sigset_t mask;
     s->n++;
     s->nice = own_nice();
+    s->policy = sched_getscheduler(0);
     s->thread = pthread_self();
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     s->takes_signals = !sigismember(&mask, SIGTERM);
@@ -52,9 +54,32 @@ static void it_gives_way_and_the_caller_does_not(void **state)
         assert_false(s.takes_signals);
 #ifdef __linux__
         assert_int_equal(s.nice, before + WEFT__BACKGROUND_NICE < 19 ? before + WEFT__BACKGROUND_NICE : 19);
+        assert_int_equal(s.policy, sched_getscheduler(0));
 #endif
         assert_int_equal(own_nice(), before);
     }
+}
+
+static void look_idle(void *arg)
+{
+    weft__background_idle();
+    look(arg);
+}
+
+/* What may wait has no time slice to end: whoever wakes takes the core. What comes after it has one again. */
+static void what_may_wait_has_no_precedence_at_all(void **state)
+{
+    (void)state;
+    const int before = sched_getscheduler(0);
+    seen s = {0}, next = {0};
+    weft__background_run(look_idle, &s);
+    weft__background_run(look, &next);
+    look_idle(&(seen){0});
+#ifdef __linux__
+    assert_int_equal(s.policy, SCHED_IDLE);
+#endif
+    assert_int_equal(next.policy, before);
+    assert_int_equal(sched_getscheduler(0), before);
 }
 
 static void without_threads_the_caller_does_it(void **state)
@@ -188,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_gives_way_and_the_caller_does_not),
+        cmocka_unit_test(what_may_wait_has_no_precedence_at_all),
         cmocka_unit_test(without_threads_the_caller_does_it),
         cmocka_unit_test(threads_that_it_starts_do_not_give_way),
         cmocka_unit_test(one_within_another_is_the_same),

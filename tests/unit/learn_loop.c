@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* learn_loop.c: learning beside serving (learn/teach_loop.h) on a tiny model: what comes in becomes versions, the same
  * again gives the same contents, nobody's events are another's, and going back goes on from there. */
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "learn_lesson.h"
@@ -13,6 +14,7 @@ typedef struct serving {
     weft__version_row row[32];
     int n, n_published, fails;
     atomic_int busy, n_asked, patience; /* n_asked: whether it is; patience: how often it may, before it no longer is */
+    atomic_int n_idle;                  /* asked by a thread that whoever wakes takes the core from */
 } serving;
 
 static weft_status place(void *arg, const char *tenant, const char *full_name, char *out, weft_error *err)
@@ -45,6 +47,9 @@ static weft_status note(void *arg, const weft__version_row *row, weft_error *err
 static int busy(void *arg)
 {
     serving *s = arg;
+#ifdef SCHED_IDLE
+    if (sched_getscheduler(0) == SCHED_IDLE) atomic_fetch_add(&s->n_idle, 1);
+#endif
     const int n = atomic_fetch_add(&s->n_asked, 1), patience = atomic_load(&s->patience);
     return atomic_load(&s->busy) && !(patience && n > patience);
 }
@@ -290,6 +295,32 @@ static void what_was_refused_comes_in_with_others(void **state)
     lesson_close(&l);
 }
 
+/* Beside requests a share of its time is what they leave; all of its time it takes as any thread of low precedence. */
+static void requests_take_the_core_from_it(void **state)
+{
+    (void)state;
+#ifdef SCHED_IDLE
+    static const float share[] = {0.5f, 1};
+    for (int busy = 0; busy < 2; busy++) {
+        for (int i = 0; i < 2; i++) {
+            lesson l;
+            room r;
+            lesson_open(&l);
+            room_open(&r, &l, share[i]);
+            atomic_store(&r.s.busy, busy);
+            put(&r, "ann", 1, 1);
+            weft__teach_loop_wait(r.loop);
+            assert_int_equal(now(&r, "ann", NULL), 1);
+            assert_int_equal(atomic_load(&r.s.n_idle) > 0, busy && share[i] < 1);
+            room_close(&r);
+            lesson_close(&l);
+        }
+    }
+#else
+    skip();
+#endif
+}
+
 /* Without a share nothing is learned while requests run; and who ends does not wait for that. */
 static void without_a_share_it_waits_for_an_idle_moment(void **state)
 {
@@ -456,6 +487,7 @@ int main(void)
         cmocka_unit_test(going_back_goes_on_from_there),
         cmocka_unit_test(what_is_refused_changes_nothing),
         cmocka_unit_test(what_was_refused_comes_in_with_others),
+        cmocka_unit_test(requests_take_the_core_from_it),
         cmocka_unit_test(without_a_share_it_waits_for_an_idle_moment),
         cmocka_unit_test(who_is_forgotten_begins_anew),
         cmocka_unit_test(going_back_meanwhile_holds),
