@@ -15,7 +15,7 @@
 enum { SLOTS = 16, QUEUE = 64, ROOM = 512 }; /* ROOM: tokens of a text, where nothing else is said */
 
 struct retrieval_options {
-    const char *corpus, *queries, *qrels, *query_prefix, *text_prefix;
+    const char *corpus, *queries, *qrels, *query_prefix, *text_prefix, *pooling;
     struct text_list files;
     int json;
     eval_engine_options engine;
@@ -50,6 +50,11 @@ static weft_status retrieval_open(struct retrieving *r, const char *path, weft_e
     return st ? st : eval_engine_open(&r->engine, &r->o->engine, path, err);
 }
 
+static weft_pooling pooling_of(const struct retrieval_options *o)
+{
+    return !o->pooling ? WEFT_POOLING_MODEL : !strcmp(o->pooling, "mean") ? WEFT_POOLING_MEAN : WEFT_POOLING_LAST;
+}
+
 static weft_status retrieve(struct retrieving *r, weft_error *err)
 {
     progress bar = {0};
@@ -60,6 +65,7 @@ static weft_status retrieve(struct retrieving *r, weft_error *err)
                                            .n_ctx = r->engine.n_ctx,
                                            .query_prefix = r->o->query_prefix,
                                            .text_prefix = r->o->text_prefix,
+                                           .pooling = pooling_of(r->o),
                                            .progress = progress_update,
                                            .progress_arg = &bar};
     progress_stops_on_signals();
@@ -168,6 +174,9 @@ int eval_retrieval_command(int argc, char **argv)
          "BEIR: a heading, then query, text and grade with tabs between; only its queries are asked", 0, 0, NULL},
         {"query-prefix", 0, OPT_TEXT, &o.query_prefix, "TEXT", "stands before each query, as the model was trained", 0,
          0, NULL},
+        {"pooling", 0, OPT_TEXT, &o.pooling, "HOW",
+         "mean of all tokens' states, or the last token's: mean, last (as the model's file says, else mean)", 0, 0,
+         NULL, "mean last"},
         {"text-prefix", 0, OPT_TEXT, &o.text_prefix, "TEXT", "stands before each text", 0, 0, NULL},
         EVAL_ENGINE_OPTIONS(&o.engine, "tokens of a text; the rest is left out (the model's, at most 512)", 1,
                             "texts that are computed at once (16)"),

@@ -162,7 +162,7 @@ typedef struct weft_event {
     const weft_token_prob *top; /* [n_top], the likeliest first of those that have a text */
     int32_t n_top;
     int32_t n_embedding;
-    /* EMBEDDING: L2-normalised mean of the last hidden states (after the final norm) of all prompt tokens */
+    /* EMBEDDING: what weft_request_params.embedding makes of the prompt's hidden states; its Euclidean length is 1 */
     const float *embedding;
     int32_t n_prompt, n_cached, n_generated;
     weft_finish finish;                      /* FINISHED */
@@ -202,6 +202,14 @@ typedef struct weft_request_adapter {
  * whatever becomes of the names. */
 typedef struct weft_engine_lease weft_engine_lease;
 
+/* What an embedding is made of: of the hidden states after the final norm the mean, or the last token's. */
+typedef enum weft_pooling {
+    WEFT_POOLING_NONE,  /* there is no embedding */
+    WEFT_POOLING_MODEL, /* as the file's key pooling_type says; where it says nothing, the mean */
+    WEFT_POOLING_MEAN,
+    WEFT_POOLING_LAST
+} weft_pooling;
+
 typedef struct weft_request_params {
     uint32_t size;
     int32_t n_tokens;
@@ -214,7 +222,7 @@ typedef struct weft_request_params {
     int32_t n_top;
     /* 1: PROMPT_TOKEN events for the prompt (disables prefix reuse for this request) */
     int32_t prompt_logprobs;
-    int32_t embedding;  /* 1: an EMBEDDING event, no tokens (disables prefix reuse, too) */
+    int32_t embedding;  /* weft_pooling; not 0: an EMBEDDING event, no tokens (disables prefix reuse, too) */
     int32_t priority;   /* -8..7, larger first; 0 default */
     int32_t no_cache;   /* 1: neither reads nor feeds the prefix tree */
     const char *tenant; /* for fairness and isolation; copied; NULL: "" */

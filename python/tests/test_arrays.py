@@ -54,6 +54,11 @@ def test_embeddings(model):
     assert np.array_equal(rows[0], rows[2]) and not np.array_equal(rows[0], rows[1])
     assert np.array_equal(model.embed("winter"), rows[1])
     assert not np.array_equal(model.embed("winter", adapter="pirate"), rows[1])
+    means, lasts = (model.embed(texts, pooling=how) for how in ("mean", "last"))
+    assert np.array_equal(means, rows)  # this model's file says nothing
+    assert not np.allclose(lasts, rows, atol=1e-2) and np.allclose(np.linalg.norm(lasts, axis=1), 1, atol=1e-4)
+    with pytest.raises(ValueError, match="'mean' or 'last'"):
+        model.embed(texts, pooling="cls")
     assert model.embed([]).shape == (0, model.info.d_model)
 
 

@@ -451,14 +451,15 @@ class Model(Measures):
     # ---- arrays ----
 
     @overload
-    def embed(self, texts: str, *, adapter: Optional[AdapterChoice] = ...) -> NDArray[np.float32]: ...
+    def embed(self, texts: str, *, adapter: Optional[AdapterChoice] = ..., pooling: Optional[str] = ...) -> NDArray[np.float32]: ...
     @overload
-    def embed(self, texts: Sequence[Prompt], *, adapter: Optional[AdapterChoice] = ...) -> NDArray[np.float32]: ...
-    def embed(self, texts: Union[str, Sequence[Prompt]], *, adapter: Optional[AdapterChoice] = None) -> NDArray[np.float32]:
-        """Embeddings: the mean of the last hidden states, of length 1; the engine writes them where the array lies.
+    def embed(self, texts: Sequence[Prompt], *, adapter: Optional[AdapterChoice] = ..., pooling: Optional[str] = ...) -> NDArray[np.float32]: ...
+    def embed(self, texts: Union[str, Sequence[Prompt]], *, adapter: Optional[AdapterChoice] = None, pooling: Optional[str] = None) -> NDArray[np.float32]:
+        """Embeddings, of length 1; the engine writes them where the array lies.
 
         Args:
             texts: one text, for an array [d_model]; or several texts or lists of token ids, for [n, d_model].
+            pooling: "mean" of the last hidden states, or that of the "last" token; as the model's file says, else the mean.
 
         Returns: float32. Raises: as ``generate``; ImportError without NumPy.
         """
@@ -467,7 +468,10 @@ class Model(Measures):
         many = [texts] if isinstance(texts, str) else list(texts)
         rows = np.zeros((len(many), self.info.d_model), np.float32)
         options = {} if adapter is None else {"adapter": adapter}
-        requests = [Request(self._ids(text), options, embedding=ffi.from_buffer("float[]", row)) for text, row in zip(many, rows)]
+        kinds = {None: lib.WEFT_POOLING_MODEL, "mean": lib.WEFT_POOLING_MEAN, "last": lib.WEFT_POOLING_LAST}
+        if pooling not in kinds:
+            raise ValueError(f"pooling is {pooling!r}; it must be 'mean' or 'last'")
+        requests = [Request(self._ids(text), options, pooling=kinds[pooling], embedding=ffi.from_buffer("float[]", row)) for text, row in zip(many, rows)]
         if requests:
             completed(self._run(requests))
         return rows[0] if isinstance(texts, str) else rows

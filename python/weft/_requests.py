@@ -241,7 +241,7 @@ class ChatParser:
 
 @dataclass
 class Request:
-    """One request, ready to be submitted. ``embedding``: room for its embedding; then it generates nothing."""
+    """One request, ready to be submitted. ``embedding``: room for its embedding, made by ``pooling``; then it generates nothing."""
 
     tokens: Sequence[int]
     options: Mapping[str, Any]
@@ -249,6 +249,7 @@ class Request:
     continues: bool = True
     parser: Optional[ChatParser] = None
     embedding: Any = None
+    pooling: int = lib.WEFT_POOLING_MODEL
     predicted: Sequence[int] = ()
 
     def struct(self, keep: List[Any]) -> Any:
@@ -284,7 +285,7 @@ class Request:
             keep.append(self.grammar)
             p.grammar = self.grammar._handle.pointer
         if self.embedding is not None:
-            p.embedding, p.max_tokens = 1, 0
+            p.embedding, p.max_tokens = self.pooling, 0
         sampler_fields(p.sampler, options, keep)
         add_adapters(p, options.get("adapter"), keep)
         return p

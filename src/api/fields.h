@@ -46,6 +46,7 @@ enum {
     WEFT__API_MAX_N = 128,       /* answers of a request */
     WEFT__API_MAX_VERIFIED = 16, /* of them, where an expression is looked for in each */
     WEFT__API_MAX_INPUTS = 2048, /* texts to be embedded */
+    WEFT__API_MAX_INSTRUCTION = 1024,
     WEFT__API_MAX_MESSAGES = 16384
 };
 /* Tokens that the answers of a request keep until the last one ends, and the likeliest ones with each: fifty megabytes
@@ -126,6 +127,8 @@ typedef struct weft__api_params {
     int64_t keep_alive_ms;        /* of the model, after the request; -1: as the server has it; INT64_MAX: for ever */
     weft__api_constraint constraint;
     int base64;
+    int pooling;             /* of embeddings: weft_pooling */
+    const char *instruction; /* that stands before each text to be embedded; NULL: none */
     int generation_prompt;
     const char *grammar, *filename;
     int grammar_lazy; /* it holds from a trigger on */

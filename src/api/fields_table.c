@@ -152,8 +152,13 @@ static const weft__api_field completions_fields[] = {
     END,
 };
 
+#define EMBEDDING                                                                                                      \
+    READ("pooling", "'mean' or 'last'", weft__api_read_pooling),                                                       \
+        STRING("instruction", instruction, WEFT__API_MAX_INSTRUCTION)
+
 static const weft__api_field embeddings_fields[] = {
     JSON("input", 1, input, PROMPT, weft__api_read_prompt),
+    EMBEDDING,
     READ("encoding_format", "'float' or 'base64'", weft__api_read_encoding),
     EMPTY("dimensions"),
     KEEP_ALIVE,
@@ -251,6 +256,7 @@ static const weft__api_field embedding_fields[] = {
     JSON("content", 0, content, PROMPT, weft__api_read_prompt_llama),
     JSON("input", 0, input, PROMPT, weft__api_read_prompt_llama),
     ONLY("embd_normalize", 2), /* the Euclidean norm */
+    EMBEDDING,
     END,
 };
 

@@ -46,6 +46,7 @@ struct prompts_reading {
     uint32_t flags; /* of weft_tokenize */
     int with_text, bounded;
     weft__api_error *error;
+    const char *instruction; /* or NULL */
 };
 
 /* Appends the tokens of text[0..n). */
@@ -71,6 +72,17 @@ static int add_text(const struct prompts_reading *r, const char *text, size_t n,
     }
     p->n += (int32_t)got;
     return 1;
+}
+
+/* The same of a text behind what it is embedded for, as Qwen3-Embedding spells it (Zhang et al. 2025). */
+static int add_instructed(const struct prompts_reading *r, const char *text, size_t n, weft__api_prompt *p)
+{
+    weft__strbuf all = {0};
+    weft__strbuf_printf(&all, "Instruct: %s\nQuery:", r->instruction);
+    weft__strbuf_put(&all, text, n);
+    const int ok = all.failed ? prompts_no_memory(r->error) : add_text(r, all.data, all.len, r->flags, p);
+    weft__strbuf_free(&all);
+    return ok;
 }
 
 static int add_id(weft__api_prompt *p, size_t *capacity, int32_t id)
@@ -116,12 +128,14 @@ static int read_one(const struct prompts_reading *r, const weft__json *v, weft__
     size_t n, capacity = 0;
     int64_t id;
     if (weft__json_string(v, &text, &n)) {
-        if (!add_text(r, text, n, r->flags, p)) return 0;
+        if (!(r->instruction ? add_instructed(r, text, n, p) : add_text(r, text, n, r->flags, p))) return 0;
         if (!r->with_text) return 1;
         p->text = weft__strndup(text, n);
         p->n_text = n;
         return p->text ? 1 : prompts_no_memory(r->error);
     }
+    if (r->instruction)
+        return weft__api_error_set(r->error, 400, "instruction", "'instruction' stands before texts, not token ids");
     if (r->bounded && weft__json_size(v) > (size_t)m->n_ctx &&
         too_long(m, r->field, (size_t)m->longest_token * (weft__json_size(v) + 1), r->error))
         return 0;
@@ -160,7 +174,7 @@ static uint32_t flags_of(int special, int parse)
 int weft__api_prompts_read(const weft__api_prompt_model *m, const char *field, const weft__json *v, int special,
                            int parse, int with_text, weft__api_prompts *out, weft__api_error *error)
 {
-    struct prompts_reading r = {m, field, flags_of(special, parse), with_text, 1, error};
+    struct prompts_reading r = {m, field, flags_of(special, parse), with_text, 1, error, NULL};
     const uint64_t begin = weft__clock_ns();
     const int ok = prompts_read_all(&r, v, out);
     out->tokenizer_ns = weft__clock_ns() - begin;
@@ -170,8 +184,20 @@ int weft__api_prompts_read(const weft__api_prompt_model *m, const char *field, c
 int weft__api_texts_read(const weft__api_prompt_model *m, const char *field, const weft__json *v, int special,
                          int parse, int with_text, weft__api_prompts *out, weft__api_error *error)
 {
-    struct prompts_reading r = {m, field, flags_of(special, parse), with_text, 0, error};
+    struct prompts_reading r = {m, field, flags_of(special, parse), with_text, 0, error, NULL};
     return prompts_read_all(&r, v, out);
+}
+
+int weft__api_prompts_embed(const weft__api_prompt_model *m, const weft__api_params *params, weft__api_prompts *out,
+                            weft__api_error *error)
+{
+    const int is_openai = params->form == &weft__api_table_embeddings;
+    const struct prompts_reading r = {
+        m, is_openai ? "input" : "content", flags_of(1, 0), 0, 1, error, params->instruction};
+    const uint64_t begin = weft__clock_ns();
+    const int ok = prompts_read_all(&r, is_openai ? params->input : params->content, out);
+    out->tokenizer_ns = weft__clock_ns() - begin;
+    return ok;
 }
 
 /* What is to follow the messages: nothing, an answer, or the rest of one that the last message begins. One that calls

@@ -43,6 +43,10 @@ int weft__api_prompts_read(const weft__api_prompt_model *m, const char *field, c
 /* The same of what no request will run: only the body's limit bounds it. */
 int weft__api_texts_read(const weft__api_prompt_model *m, const char *field, const weft__json *v, int special,
                          int parse, int with_text, weft__api_prompts *out, weft__api_error *error);
+/* Tokens of what is to be embedded, each text behind params->instruction in the form of Qwen3-Embedding; special
+ * tokens stay text. 400: the instruction stands beside token ids. */
+int weft__api_prompts_embed(const weft__api_prompt_model *m, const weft__api_params *params, weft__api_prompts *out,
+                            weft__api_error *error);
 /* The one prompt that messages become. */
 int weft__api_prompts_chat(const weft__api_prompt_model *m, const weft__api_params *params, weft__api_prompts *out,
                            weft__api_error *error);

@@ -156,6 +156,16 @@ int weft__api_read_encoding(weft__api_params *params, const char *name, const we
                : weft__api_error_set(error, 400, name, "'%s' must be 'float' or 'base64'", name);
 }
 
+int weft__api_read_pooling(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
+{
+    const char *s = "";
+    weft__api_read_word(v, &s);
+    params->pooling = !strcmp(s, "mean")   ? WEFT_POOLING_MEAN
+                      : !strcmp(s, "last") ? WEFT_POOLING_LAST
+                                           : WEFT_POOLING_NONE;
+    return params->pooling || weft__api_error_set(error, 400, name, "'%s' must be 'mean' or 'last'", name);
+}
+
 int weft__api_read_reasoning_format(weft__api_params *params, const char *name, const weft__json *v,
                                     weft__api_error *error)
 {

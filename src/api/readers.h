@@ -25,7 +25,8 @@ weft__api_reader weft__api_read_keep_alive;
 
 /* read_format.c */
 weft__api_reader weft__api_read_stream_options, weft__api_read_response_format, weft__api_read_json_schema,
-    weft__api_read_encoding, weft__api_read_modalities, weft__api_read_triggers, weft__api_read_reasoning_format;
+    weft__api_read_encoding, weft__api_read_pooling, weft__api_read_modalities, weft__api_read_triggers,
+    weft__api_read_reasoning_format;
 /* A string that is to be one of several words. One with NUL in it is none of them, whatever stands before that, and
  * reads as "". 0: it is none. */
 int weft__api_read_word(const weft__json *v, const char **s);

@@ -98,7 +98,8 @@ typedef struct batcher_request {
     int32_t *insert;             /* [n_insert] */
     int32_t n_insert, at_insert; /* tokens of it that were written; n_insert: all, or it was not asked for */
     int can_insert;              /* it was not asked for yet */
-    int ignore_end, prompt_logprobs, embedding, no_cache, read_events;
+    int ignore_end, prompt_logprobs, no_cache, read_events;
+    int embedding; /* WEFT_POOLING_NONE, _MEAN or _LAST */
     uint64_t deadline_ms;
     weft_event_fn event;
     void *arg;
@@ -120,7 +121,7 @@ typedef struct batcher_request {
     uint64_t swap_began_ns, swap_ns, swap_bytes;
     weft_sampler *sampler; /* from BEGAN on */
     weft_matcher *matcher;
-    double *sum; /* [D] of the hidden states of n_summed tokens; embeddings only */
+    double *sum; /* [D] of the hidden states that an embedding is made of, of the first n_summed tokens */
     int32_t n_summed;
     int32_t n_told;     /* PROMPT_TOKEN events so far */
     int32_t n_read;     /* of the prompt; a preemption takes nothing from it */
@@ -509,7 +510,9 @@ int weft__batcher_has_time(const batcher_request *r);
 void weft__batcher_sample(batcher_request *r, float *logits, int32_t guessed);
 /* Tells of prompt token `at` from the logits of the one before it (NULL for the first). */
 void weft__batcher_prompt_token(batcher_request *r, int32_t at, const float *logits);
-/* Adds the hidden states of positions first .. first + n - 1. */
+/* Does an embedding need that position's hidden state? */
+int weft__batcher_embeds(const batcher_request *r, int32_t position);
+/* Adds those of the positions first .. first + n - 1 that it needs. */
 void weft__batcher_embed(batcher_request *r, int32_t first, int32_t n, const float *hidden);
 
 /* ---- stats.c ---- */

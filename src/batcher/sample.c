@@ -223,6 +223,11 @@ static void tell_embedding(batcher_request *r)
     weft__batcher_notify(r, &event);
 }
 
+int weft__batcher_embeds(const batcher_request *r, int32_t position)
+{
+    return r->embedding == WEFT_POOLING_MEAN || (r->embedding == WEFT_POOLING_LAST && position == r->n_prompt - 1);
+}
+
 void weft__batcher_embed(batcher_request *r, int32_t first, int32_t n, const float *hidden)
 {
     const weft_model *m = r->engine->model;
@@ -233,7 +238,7 @@ void weft__batcher_embed(batcher_request *r, int32_t first, int32_t n, const flo
     }
     for (int32_t i = 0; i < n; i++) {
         if (first + i < r->n_summed) continue; /* computed once more after a preemption */
-        add_state(r, norm, hidden + (size_t)i * (size_t)m->hp.d_model);
+        if (weft__batcher_embeds(r, first + i)) add_state(r, norm, hidden + (size_t)i * (size_t)m->hp.d_model);
         r->n_summed++;
     }
     if (r->n_summed == r->n_prompt) tell_embedding(r);

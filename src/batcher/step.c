@@ -25,11 +25,11 @@ static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t fr
 {
     weft__graph_batch *b = &e->steps.batch;
     batcher_request *r = item->user;
-    const unsigned outputs = r->embedding ? WEFT_WANT_OUTPUTS : 0;
     int32_t end = item->first + item->n, position = from;
     batcher_part part = {.r = r, .first = from, .row = b->rows.n_rows, .wanted = b->rows.n_wanted};
     for (; position < end; position++) {
         int wants = wants_logits(r, item, position);
+        const unsigned outputs = weft__batcher_embeds(r, position) ? WEFT_WANT_OUTPUTS : 0;
         if (b->rows.n_wanted + wants > e->max_wanted) break;
         if (position == from) add_sequence(e, r);
         weft__graph_batch_add_row(b, r->tokens[position], position, (wants ? WEFT_WANT_LOGITS : 0) | outputs);

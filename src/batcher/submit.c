@@ -11,6 +11,18 @@
 #include "batcher/batcher.h"
 #include "sample/sampler.h"
 
+/* WEFT_POOLING_MEAN or _LAST; _NONE: no embedding is wanted, or the model's own is of another kind. */
+static int pooling_of(const weft_engine *e, const weft_request_params *p)
+{
+    if (p->embedding != WEFT_POOLING_MODEL) return p->embedding;
+    switch (e->model->hp.pooling) {
+    case WEFT__HPARAMS_POOLING_NONE:
+    case WEFT__HPARAMS_POOLING_MEAN: return WEFT_POOLING_MEAN;
+    case WEFT__HPARAMS_POOLING_LAST: return WEFT_POOLING_LAST;
+    default: return WEFT_POOLING_NONE;
+    }
+}
+
 static weft_status check_request(const weft_engine *e, const weft_request_params *p, weft_error *err)
 {
     int32_t n_vocab = e->model->hp.n_vocab;
@@ -25,6 +37,13 @@ static weft_status check_request(const weft_engine *e, const weft_request_params
     if (p->embedding && (p->grammar || p->prompt_logprobs || p->max_tokens > 0))
         return weft_fail(err, WEFT_ARGUMENT,
                          "a request for an embedding generates no tokens and has no log-probabilities");
+    if (p->embedding < WEFT_POOLING_NONE || p->embedding > WEFT_POOLING_LAST)
+        return weft_fail(err, WEFT_ARGUMENT, "embedding is %d; it must be a weft_pooling, %d to %d", p->embedding,
+                         WEFT_POOLING_NONE, WEFT_POOLING_LAST);
+    if (p->embedding == WEFT_POOLING_MODEL && !pooling_of(e, p))
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "the model's pooling_type is %d; there are 1 (mean) and 3 (last): ask for one of them",
+                         e->model->hp.pooling);
     if (p->n_insert < 0 || (p->n_insert && !p->insert))
         return weft_fail(err, WEFT_ARGUMENT, "n_insert is %d, without tokens", p->n_insert);
     for (int32_t i = 0; i < p->n_insert; i++)
@@ -99,7 +118,7 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, batcher_r
                            .sampling = p->sampler,
                            .ignore_end = p->ignore_end,
                            .prompt_logprobs = p->prompt_logprobs,
-                           .embedding = p->embedding,
+                           .embedding = pooling_of(e, p),
                            .no_cache = p->no_cache,
                            .read_events = p->read_events,
                            .n_insert = p->n_insert,

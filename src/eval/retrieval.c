@@ -132,7 +132,7 @@ static weft_status submit_next(struct embedding *e, weft_error *err)
     weft_request_params_default(&r);
     r.tokens = e->ids;
     r.n_tokens = (int32_t)n;
-    r.embedding = 1;
+    r.embedding = e->p->pooling ? e->p->pooling : WEFT_POOLING_MODEL;
     r.n_top = -1;
     r.adapters = e->p->adapters;
     r.n_adapters = e->p->n_adapters;

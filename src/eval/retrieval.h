@@ -54,6 +54,7 @@ typedef struct weft__eval_retrieval_params {
     const weft_request_adapter *adapters; /* [n_adapters] of the engine */
     int32_t n_adapters, n_ctx;
     const char *query_prefix, *text_prefix; /* or NULL */
+    weft_pooling pooling;                   /* WEFT_POOLING_NONE: the model's */
     weft_progress_fn progress;
     void *progress_arg;
 } weft__eval_retrieval_params;

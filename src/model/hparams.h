@@ -22,6 +22,7 @@ typedef struct weft__hparams {
     int32_t n_experts, n_experts_used, d_ff_expert;
     int32_t sliding_window; /* 0: none */
     float attn_softcap, final_softcap;
+    int32_t pooling; /* weft__hparams_pooling, or a number that is none of them: what embeddings are made of */
     int32_t window_of[WEFT__HPARAMS_MAX_LAYERS]; /* per layer, 0: full attention; set by the architecture */
 } weft__hparams;
 
@@ -31,6 +32,9 @@ enum weft__hparams_rope_scaling {
     WEFT__HPARAMS_ROPE_YARN,
     WEFT__HPARAMS_ROPE_LONGROPE
 };
+
+/* The numbers of llama.cpp's enum llama_pooling_type, as files have them. */
+enum weft__hparams_pooling { WEFT__HPARAMS_POOLING_NONE, WEFT__HPARAMS_POOLING_MEAN, WEFT__HPARAMS_POOLING_LAST = 3 };
 
 /* Reads the keys that all architectures share, under `arch`, and checks their ranges; n_ctx 0 takes the model's own. */
 weft_status weft__hparams_read(const weft__source *src, const char *arch, int32_t n_ctx, weft__hparams *out,

@@ -376,7 +376,7 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     const int is_judged = g->learn.on || a->n_best > 1 || a->verify;
     p.n_top = g->embedding ? -1 : a->n_top < 0 && is_judged ? 0 : (int32_t)a->n_top;
     p.prompt_logprobs = a->echo && a->n_top >= 0;
-    p.embedding = g->embedding;
+    p.embedding = g->embedding ? a->pooling ? a->pooling : WEFT_POOLING_MODEL : WEFT_POOLING_NONE;
     p.priority = (int32_t)a->priority;
     p.no_cache = !a->cache_prompt && !g->embedding;
     p.tenant = g->tenant;

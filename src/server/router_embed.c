@@ -51,7 +51,7 @@ static void embed_tokens(weft__server_model *m, const char *tenant, const int32_
     p.n_tokens = n;
     p.max_tokens = 0;
     p.n_top = -1;
-    p.embedding = 1;
+    p.embedding = WEFT_POOLING_MODEL;
     p.cut_to_fit = 1;
     p.tenant = tenant;
     p.deadline_ms = WAIT_MS;

@@ -189,7 +189,7 @@ static void answer_openai_embeddings(weft__server_model *m, weft__http_request *
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     if (!parse(m, r, who, &weft__api_table_embeddings, &params, NULL)) return;
-    weft__api_prompts_read(&m->prompt_model, "input", params.input, 1, 0, 0, &prompts, &error);
+    weft__api_prompts_embed(&m->prompt_model, &params, &prompts, &error);
     start_generating(m, r, &weft__api_write_openai_embeddings, who, "embd-", &params, &prompts, &error, 1);
 }
 
@@ -199,7 +199,7 @@ static void answer_embedding(weft__server_model *m, weft__http_request *r, const
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     if (!parse(m, r, who, &weft__api_table_embedding, &params, NULL)) return;
-    weft__api_prompts_read(&m->prompt_model, "content", params.content, 1, 0, 0, &prompts, &error);
+    weft__api_prompts_embed(&m->prompt_model, &params, &prompts, &error);
     start_generating(m, r, &weft__api_write_embedding, who, "embd-", &params, &prompts, &error, 1);
 }
 

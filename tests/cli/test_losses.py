@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+from gguf_maker import U32, Model
 from common import EMULATED, WEFT, InFolder, leave_out, main, repeated, weft
 
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", "alderbrook.gguf")
@@ -19,6 +20,10 @@ PAIRS = [{"prompt": f"Where does {who} live?", "chosen": "In the old mill.", "re
 class Losses(InFolder):
     def write(self, name, records):
         pathlib.Path(self.path(name)).write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+        return self.path(name)
+
+    def write_bytes(self, name, data):
+        pathlib.Path(self.path(name)).write_bytes(data)
         return self.path(name)
 
     def command(self, out, *args):
@@ -128,8 +133,8 @@ class Losses(InFolder):
         return [{"query": f"Where does {a} live?", "positive": f"{a} lives at the {p}.", "negatives": [f"{a} likes the {p}.", f"{b} lives at the {q}."]}
                 for a, b, p, q in zip(who, who[1:] + who[:1], places, places[1:] + places[:1])]
 
-    def found(self, file, *args):
-        p = weft("eval", "retrieval", MODEL, "-f", file, "--json", *args)
+    def found(self, file, *args, model=MODEL):
+        p = weft("eval", "retrieval", model, "-f", file, "--json", *args)
         self.assertEqual(p.returncode, 0, p.stderr)
         return json.loads(p.stdout)
 
@@ -152,6 +157,24 @@ class Losses(InFolder):
         self.assertIn(b"nothing to tell apart", self.adapt("none", "--loss", "infonce", "--data", one, status=1).stderr)
         self.assertIn(b"are for --loss infonce alone", self.adapt("none", "--data", data, status=1).stderr)
         self.assertIn(b"which have none", self.adapt("none", "--loss", "infonce", "--data", data, "--keep", data, status=1).stderr)
+
+    @of_files
+    def test_a_model_says_of_what_its_embeddings_are_made(self):
+        """The key pooling_type, as llama.cpp has its numbers; an option says otherwise, and has to where a model's way is none of both."""
+        data, found = self.write("pooled.jsonl", self.contrasts()), {}
+        for kind in (None, 0, 1, 3):
+            model = Model()
+            if kind is not None:
+                model.meta["llama.pooling_type"] = (U32, kind)
+            found[kind] = self.found(data, model=self.write_bytes("pooled.gguf", bytes(model)))
+        mean, last = (self.found(data, "--pooling", how, model=self.path("pooled.gguf")) for how in ("mean", "last"))
+        self.assertNotEqual(mean, last)
+        self.assertEqual(found, {None: mean, 0: mean, 1: mean, 3: last})
+        model.meta["llama.pooling_type"] = (U32, 4)
+        ranks = self.write_bytes("ranks.gguf", bytes(model))
+        p = weft("eval", "retrieval", ranks, "-f", data)
+        self.assertEqual((p.returncode, b"pooling_type is 4; there are 1 (mean) and 3 (last)" in p.stderr), (1, True), p.stderr)
+        self.assertEqual(self.found(data, "--pooling", "last", model=ranks), last)
 
     @of_files
     def test_searches_that_lack_something_are_refused(self):

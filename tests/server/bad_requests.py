@@ -260,6 +260,12 @@ def bad_requests(facts):
             ({"input": "x", "encoding_format": "float\0"}, "'float' or 'base64'", "encoding_format"),
             ({"input": "x", "encoding_format": 1}, "'float'", "encoding_format"),
             ({"input": "x", "n": 2}, "Unrecognized", "n"),
+            ({"input": "x", "pooling": "cls"}, "'pooling' must be 'mean' or 'last'", "pooling"),
+            ({"input": "x", "pooling": 3}, "'mean' or 'last'", "pooling"),
+            ({"input": "x", "instruction": 3}, "a string", "instruction"),
+            ({"input": "x", "instruction": "y" * 1025}, "at most 1024", "instruction"),
+            ({"input": [5], "instruction": "find"}, "before texts, not token ids", "instruction"),
+            ({"input": ["x", [5]], "instruction": "find"}, "before texts, not token ids", "instruction"),
             ({"input": many}, holds, None),
         )
         if words

@@ -315,7 +315,8 @@ static void begin(weft_engine *e, struct request *r)
         tell_token(r, WEFT_EVENT_PROMPT_TOKEN, r->tokens[i], i ? -0.25f : NAN);
     if (!r->p.embedding) return;
     float v[FAKE_EMBEDDING];
-    for (int i = 0; i < FAKE_EMBEDDING; i++) v[i] = i == r->p.n_tokens % FAKE_EMBEDDING ? 0.75f : i == 0 ? -0.5f : 0;
+    for (int i = 0; i < FAKE_EMBEDDING; i++)
+        v[i] = i == r->p.n_tokens % FAKE_EMBEDDING ? 0.75f : i == 0 ? -0.5f * (float)r->p.embedding : 0;
     ev = event(r, WEFT_EVENT_EMBEDDING);
     ev.embedding = v;
     ev.n_embedding = FAKE_EMBEDDING;

@@ -158,6 +158,20 @@ class Answers:
         coded = self.post("/v1/embeddings", {"input": "a", "encoding_format": "base64"}).json["data"][0]["embedding"]
         self.assertEqual(list(struct.unpack("<16f", base64.b64decode(coded))), a["data"][0]["embedding"])
 
+    def test_embeddings_of_another_kind(self):
+        """`pooling` reaches the engine, as which the fake one answers: as the model's file says, mean, last. `instruction` stands before each text."""
+        for path, text in (("/v1/embeddings", "input"), ("/embedding", "content")):
+            def embed(**body):
+                a = self.post(path, body).json
+                return [d["embedding"] for d in a["data"]] if "data" in a else [d["embedding"][0] for d in a]
+            for pooling, first in ((None, -0.5), ("mean", -1), ("last", -1.5)):
+                self.assertEqual(embed(**{text: "a", "pooling": pooling})[0][:3], [first, 0, 0.75])
+            spelled = embed(**{text: ["Instruct: find it\nQuery:a", "Instruct: find it\nQuery:bcd"]})
+            self.assertEqual(embed(**{text: ["a", "bcd"], "instruction": "find it"}), spelled)
+            self.assertNotEqual(embed(**{text: ["a", "bcd"]}), spelled)
+        asked = {"input": ["a", "bcd"], "instruction": "find it"}
+        self.assertEqual(self.post("/v1/embeddings", asked).json["usage"]["prompt_tokens"], 6 + 2 * len("Instruct: find it\nQuery:"))
+
     def test_embeddings_that_end_early(self):
         """Inputs are asked for a few at a time: what is wrong with a late one is the answer, and who leaves has the others not asked for."""
         asked = self.server.metric("weft_embeddings_total")

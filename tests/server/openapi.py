@@ -97,6 +97,7 @@ class Documents(unittest.TestCase):
         asks += [
             ("post", "/v1/embeddings", {"input": ["x", "y"]}),
             ("post", "/v1/embeddings", {"input": "x", "encoding_format": "base64"}),
+            ("post", "/v1/embeddings", {"input": "x", "pooling": "last", "instruction": "find"}),
             ("post", "/v1/embeddings", {}),
         ]
         asks += [("post", path, {"content": "x"}) for path in ("/embedding", "/embeddings")]

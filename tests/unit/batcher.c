@@ -215,6 +215,45 @@ static void an_embedding_has_length_one_and_depends_on_its_text(void **state)
     weft_model_close(&model);
 }
 
+/* The weights of this model's norms are 1, so all hidden states are as long: their mean has the direction of the sum of
+ * what the last token of each beginning of the prompt gives. */
+static void a_mean_is_made_of_what_each_token_gives(void **state)
+{
+    (void)state;
+    enum { N = 40 };
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    p.chunk = 16; /* the last token comes in a chunk of its own, too */
+    weft_engine *e = open_engine(model, &p);
+    static vector last[N], mean[2];
+    ask q;
+    double sum[1024] = {0}, length = 0, apart = 0;
+    for (int i = 0; i < N + 2; i++) {
+        vector *v = i < N ? &last[i] : &mean[i - N];
+        simple(&q, i < N ? i + 1 : N, 0);
+        q.p.embedding = i < N ? WEFT_POOLING_LAST : i == N ? WEFT_POOLING_MEAN : WEFT_POOLING_MODEL;
+        q.p.event = keep_vector;
+        q.p.arg = v;
+        v->a.hall = &the_hall;
+        assert_int_equal(submit(e, &q, &v->a, NULL), WEFT_OK);
+        wait_all();
+        assert_true(v->a.n_embedding > 0);
+    }
+    const int d = mean[0].a.n_embedding;
+    for (int k = 0; k < d; k++) {
+        for (int i = 0; i < N; i++) sum[k] += (double)last[i].v[k];
+        length += sum[k] * sum[k];
+    }
+    for (int k = 0; k < d; k++) {
+        assert_float_equal(mean[0].v[k], sum[k] / sqrt(length), 1e-5);
+        apart += fabs((double)mean[0].v[k] - (double)last[N - 1].v[k]);
+    }
+    assert_true(apart > 1e-2);
+    assert_memory_equal(mean[0].v, mean[1].v, (size_t)d * sizeof(float)); /* a file that says nothing means it */
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
 /* ---- one long prompt ---- */
 
 typedef struct witness {
@@ -467,6 +506,7 @@ int main(void)
         cmocka_unit_test(what_is_inserted_is_checked),
         cmocka_unit_test(log_probabilities_are_the_models),
         cmocka_unit_test(an_embedding_has_length_one_and_depends_on_its_text),
+        cmocka_unit_test(a_mean_is_made_of_what_each_token_gives),
         cmocka_unit_test(a_long_prompt_delays_others_by_a_chunk_at_most),
         cmocka_unit_test(counters_move_with_every_step),
         cmocka_unit_test(contexts_end_where_the_model_does),

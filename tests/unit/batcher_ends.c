@@ -282,8 +282,8 @@ static void what_cannot_work_is_refused_by_name(void **state)
         const char *says;
         weft_status status;
         ask q;
-    } bad[10];
-    for (int i = 0; i < 10; i++) simple(&bad[i].q, 10, 10), bad[i].status = WEFT_ARGUMENT;
+    } bad[11];
+    for (int i = 0; i < 11; i++) simple(&bad[i].q, 10, 10), bad[i].status = WEFT_ARGUMENT;
     bad[0].q.p.n_tokens = 0, bad[0].says = "no tokens";
     bad[1].q.tokens[4] = 512, bad[1].says = "place 4";
     bad[2].q.tokens[4] = -1, bad[2].says = "ids 0 to 511";
@@ -294,7 +294,8 @@ static void what_cannot_work_is_refused_by_name(void **state)
     bad[7].q.p.n_tokens = 250, bad[7].q.p.max_tokens = 50, bad[7].says = "KV pages", bad[7].status = WEFT_LIMIT;
     bad[8].q.p.embedding = 1, bad[8].says = "embedding";
     bad[9].q.p.size = 4, bad[9].says = "weft_request_params", bad[9].status = WEFT_ABI;
-    for (int i = 0; i < 10; i++) {
+    bad[10].q.p.embedding = WEFT_POOLING_LAST + 1, bad[10].q.p.max_tokens = 0, bad[10].says = "weft_pooling";
+    for (int i = 0; i < 11; i++) {
         answer a;
         weft_error err = {0};
         assert_int_equal(submit(e, &bad[i].q, &a, &err), bad[i].status);

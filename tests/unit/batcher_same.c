@@ -61,7 +61,7 @@ static void make_many(ask *all, int n, const weft_grammar *grammar)
         q->p.prompt_logprobs = i % 16 == 4;
         q->p.priority = i % 3 - 1;
         q->p.tenant = i % 2 ? "one" : "two";
-        if (i % 20 == 9) q->p.embedding = 1, q->p.max_tokens = 0;
+        if (i % 20 == 9) q->p.embedding = WEFT_POOLING_MODEL + i / 20 % 3, q->p.max_tokens = 0;
         else if (grammar && i % 6 == 1) q->p.grammar = grammar;
     }
 }
@@ -75,7 +75,7 @@ static void check_answers(const ask *all, const answer *a, int n)
         assert_int_equal(a[i].n_finished, 1);
         assert_true(a[i].finish == WEFT_FINISH_LENGTH ? a[i].n == all[i].p.max_tokens : a[i].finish == WEFT_FINISH_END);
         assert_int_equal(a[i].n_prompt_tokens, all[i].p.prompt_logprobs ? all[i].p.n_tokens : 0);
-        assert_int_equal(a[i].n_embedding > 0, all[i].p.embedding);
+        assert_int_equal(a[i].n_embedding > 0, all[i].p.embedding != WEFT_POOLING_NONE);
         n_tokens += a[i].n;
         n_ends += a[i].finish == WEFT_FINISH_END;
     }
