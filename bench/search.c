@@ -3,6 +3,10 @@
  *
  * Usage: bench_search [--vectors N] [--dims D] [--noise X] [--texts N]
  *        bench_search --bm25 QUERY < TEXTS    the score of each line for the words of QUERY, as rank_bm25 has it
+ *        bench_search --rank WEIGHT < TEXTS   for bench/recall: what each query finds by words, by vectors less their
+ *                                             mean, by both fused by rank, and by scores (a cosine counts WEIGHT
+ *                                             times). TEXTS: a line "N Q D", N texts and Q queries, each a line, and
+ *                                             their vectors, [N + Q][D] of 32 bits
  *
  * Vectors lie in clusters of about a hundred, as far from the middle as the noise says (of what the middles are apart;
  * 0.6), with something in common to all; queries are none of them. Rows, in turns on one thread: reading as many bytes,
@@ -259,12 +263,94 @@ static int bm25(const char *query)
     return 0;
 }
 
+/* ---- what is found ---- */
+
+/* Entries with these texts and vectors, numbered from 0. */
+typedef struct ranked {
+    weft__search_words *words;
+    weft__search_vectors *vectors;
+    double weight; /* of a cosine */
+} ranked;
+
+static void put_hits(const weft__search_top *top)
+{
+    for (size_t i = 0; i < top->n && i < K; i++)
+        printf("%s%d:%.9g", i ? " " : "", (int)top->hits[i].id, top->hits[i].score);
+    printf("\n");
+}
+
+static int rank_query(const ranked *r, const char *query, const float *x)
+{
+    static weft__search_hit lists[2][WEFT__SEARCH_HITS], best[2][K];
+    weft__search_top by_words = {.hits = lists[0], .most = WEFT__SEARCH_HITS},
+                     by_vectors = {.hits = lists[1], .most = WEFT__SEARCH_HITS}, by_rank = {.hits = best[0], .most = K},
+                     by_score = {.hits = best[1], .most = K};
+    const weft__search_hit *const found[] = {lists[0], lists[1]};
+    const double weights[] = {1, r->weight};
+    if (weft__search_words_find(r->words, query, strlen(query), &by_words, NULL) ||
+        weft__search_vectors_find(r->vectors, x, 1, &by_vectors, NULL))
+        return 1;
+    const size_t n[] = {by_words.n, by_vectors.n},
+                 first[] = {by_words.n < K ? by_words.n : K, by_vectors.n < K ? by_vectors.n : K};
+    if (weft__search_fuse(found, first, 2, &by_rank, NULL) || weft__search_sum(found, n, weights, 2, &by_score, NULL))
+        return 1;
+    put_hits(&by_words);
+    put_hits(&by_vectors);
+    put_hits(&by_rank);
+    put_hits(&by_score);
+    return 0;
+}
+
+/* Less the mean of the first n of all. */
+static void center(float *x, int n, int all, int dims)
+{
+    for (int d = 0; d < dims; d++) {
+        double sum = 0;
+        for (int i = 0; i < n; i++) sum += x[(size_t)i * (size_t)dims + (size_t)d];
+        for (int i = 0; i < all; i++) x[(size_t)i * (size_t)dims + (size_t)d] -= (float)(sum / n);
+    }
+}
+
+static int rank_all(int n, int n_queries, int dims, double weight)
+{
+    ranked r = {.weight = weight};
+    const int all = n + n_queries;
+    char **lines = calloc((size_t)all, sizeof *lines);
+    float *x = malloc(sizeof *x * (size_t)all * (size_t)dims);
+    size_t room;
+    int rc = !lines || !x || weft__search_words_new(NULL, &r.words, NULL) ||
+             weft__search_vectors_new(dims, weft__tier_mask(), &r.vectors, NULL);
+    for (int i = 0; !rc && i < all; i++) rc = getline(&lines[i], (room = 0, &room), stdin) < 0;
+    rc = rc || fread(x, sizeof *x * (size_t)dims, (size_t)all, stdin) != (size_t)all;
+    if (!rc) center(x, n, all, dims);
+    for (int i = 0; !rc && i < n; i++)
+        rc = weft__search_words_add(r.words, (uint64_t)i, lines[i], strlen(lines[i]), NULL) ||
+             weft__search_vectors_add(r.vectors, (uint64_t)i, x + (size_t)i * (size_t)dims, NULL);
+    for (int i = n; !rc && i < all; i++) rc = rank_query(&r, lines[i], x + (size_t)i * (size_t)dims);
+    weft__search_words_free(&r.words);
+    weft__search_vectors_free(&r.vectors);
+    for (int i = 0; lines && i < all; i++) free(lines[i]);
+    free(lines), free(x);
+    return rc;
+}
+
+static int rank(const char *weight)
+{
+    char line[64];
+    int n = 0, n_queries = 0, dims = 0;
+    if (!fgets(line, sizeof line, stdin) || sscanf(line, "%d %d %d", &n, &n_queries, &dims) != 3 || n < 2 ||
+        n > WEFT__SEARCH_HITS || n_queries < 1 || n_queries > WEFT__SEARCH_MOST || dims < 1 || dims > WEFT__SEARCH_DIMS)
+        return fprintf(stderr, "bench_search: --rank wants numbers of texts, queries and dimensions\n"), 2;
+    return rank_all(n, n_queries, dims, strtod(weight, NULL));
+}
+
 int main(int argc, char **argv)
 {
     int n = 100000, dims = 768, texts = 100000;
     double noise = 0.6;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--bm25")) return bm25(argv[i + 1]);
+        if (!strcmp(argv[i], "--rank")) return rank(argv[i + 1]);
         if (!strcmp(argv[i], "--vectors")) n = atoi(argv[i + 1]);
         else if (!strcmp(argv[i], "--dims")) dims = atoi(argv[i + 1]);
         else if (!strcmp(argv[i], "--noise")) noise = atof(argv[i + 1]);

@@ -30,8 +30,9 @@ void weft__search_offer(weft__search_top *top, uint64_t id, double score)
     top->n = n + 1;
 }
 
-weft_status weft__search_fuse(const weft__search_hit *const *lists, const size_t *n, int n_lists, weft__search_top *top,
-                              weft_error *err)
+/* weights NULL: by rank. */
+static weft_status fuse(const weft__search_hit *const *lists, const size_t *n, const double *weights, int n_lists,
+                        weft__search_top *top, weft_error *err)
 {
     size_t all = 0, n_ids = 0;
     weft__search_map places = {0};
@@ -45,10 +46,22 @@ weft_status weft__search_fuse(const weft__search_hit *const *lists, const size_t
                 ok = weft__search_map_put(&places, lists[l][i].id, at = (int64_t)n_ids);
                 sums[n_ids++] = (weft__search_hit){lists[l][i].id, 0};
             }
-            sums[at].score += 1.0 / (double)(RANK_0 + i + 1);
+            sums[at].score += weights ? weights[l] * lists[l][i].score : 1.0 / (double)(RANK_0 + i + 1);
         }
     for (size_t i = 0; i < n_ids && ok; i++) weft__search_offer(top, sums[i].id, sums[i].score);
     weft__search_map_free(&places);
     weft__free(sums);
     return ok ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a search");
+}
+
+weft_status weft__search_fuse(const weft__search_hit *const *lists, const size_t *n, int n_lists, weft__search_top *top,
+                              weft_error *err)
+{
+    return fuse(lists, n, NULL, n_lists, top, err);
+}
+
+weft_status weft__search_sum(const weft__search_hit *const *lists, const size_t *n, const double *weights, int n_lists,
+                             weft__search_top *top, weft_error *err)
+{
+    return fuse(lists, n, weights, n_lists, top, err);
 }

@@ -100,5 +100,8 @@ void weft__search_vectors_settle(weft__search_vectors *v, size_t candidates);
  * lists that have it, ranks from 1. Offers each. At most 4 lists of WEFT__SEARCH_HITS. WEFT_NO_MEMORY. */
 weft_status weft__search_fuse(const weft__search_hit *const *lists, const size_t *n, int n_lists, weft__search_top *top,
                               weft_error *err);
+/* By scores, which in a list that has not the id are 0: the sum of weights[l] times those. The same otherwise. */
+weft_status weft__search_sum(const weft__search_hit *const *lists, const size_t *n, const double *weights, int n_lists,
+                             weft__search_top *top, weft_error *err);
 
 #endif

@@ -389,6 +389,25 @@ static void fusion_adds_reciprocal_ranks(void **state)
     assert_int_equal(hits[2].id, 8);
 }
 
+/* An id that a list has not has 0 there: what is far from everything comes behind that of which nothing is known. */
+static void a_sum_adds_scores_by_their_weights(void **state)
+{
+    const weft__search_hit words[] = {{7, 2}, {5, 1}}, vectors[] = {{3, 0.5}, {7, -0.25}, {5, 0.125}};
+    const weft__search_hit *const lists[] = {words, vectors};
+    const size_t n[] = {2, 3};
+    const double weights[] = {1, 4}, sums[] = {2, 1.5, 1};
+    const uint64_t ids[] = {3, 5, 7}; /* 4 * 0.5 before 1 + 4 * 0.125 before 2 - 4 * 0.25 */
+    weft__search_hit hits[3];
+    weft__search_top top = {.hits = hits, .most = 3};
+    (void)state;
+    assert_int_equal(weft__search_sum(lists, n, weights, 2, &top, NULL), WEFT_OK);
+    assert_int_equal(top.n, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(hits[i].id, ids[i]);
+        assert_float_equal(hits[i].score, sums[i], 1e-12);
+    }
+}
+
 static int one_life(void *arg)
 {
     static const float x[40] = {1, 2, 3, 4, 5};
@@ -432,6 +451,7 @@ int main(void)
         cmocka_unit_test(order_does_not_matter),
         cmocka_unit_test(codes_find_the_same),
         cmocka_unit_test(vectors_are_refused),
+        cmocka_unit_test(a_sum_adds_scores_by_their_weights),
         cmocka_unit_test(fusion_adds_reciprocal_ranks),
         cmocka_unit_test(without_memory),
     };
