@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 
 .PHONY: all install uninstall install-check deb deb-check dist dist-check upgrade-check python-check image deploy-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-attention bench-adapters bench-train \
-	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-steer bench-reinforce bench-peers bench-neighbour bench-taken bench-serve bench-models bench-kv-forms bench-draft-trees bench-swap bench-learn bench-memory bench-route bench-search gate soak soak-models peers lm-eval-check \
+	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-steer bench-reinforce bench-peers bench-neighbour bench-taken bench-serve bench-models bench-kv-forms bench-draft-trees bench-swap bench-learn bench-memory bench-recall bench-route bench-search gate soak soak-models peers lm-eval-check \
 	clients page-check kill-store format format-check clean
 
 all:
@@ -107,6 +107,7 @@ help:
 	@echo 'make bench-grammar   what grammars cost over 128 k tokens: compiling, masks, their share of a step; ARGS=... go to bench/grammar (--check: fails where a bound is missed; --peers: beside llguidance and xgrammar)'
 	@echo 'make bench-learn     corrections of the model of our own, behind the gate: SEED=n (1); ARGS=... go to bench/learn (--history: to bench/history/learn; --check: fails where a bound is missed)'
 	@echo 'make bench-memory    what SmolLM2 (PyPI) answers of facts in memories, with them and without; ARGS=... go to bench/memory'
+	@echo 'make bench-recall    memories found by words and by a model'"'"'s embeddings (SmolLM2; ARGS=MODEL: another), for --memory-embed'
 	@echo 'make bench-route     regret of routers over recorded answers of the shipped model and its adapters; ARGS=... go to build/bench_route'
 	@echo 'make bench-search    what searches by words and by vectors take and find; ARGS=... go to build/bench_search'
 	@echo 'make bench-start     how soon a model answers that is started anew'
@@ -204,6 +205,11 @@ bench-kv-forms bench-draft-trees: all
 bench-memory:
 	@scripts/build weft
 	@model=$$(scripts/smollm2 | tail -1); [ -f "$$model" ] || { echo "$$model"; exit 0; }; bench/memory build/weft "$$model" $(ARGS)
+
+bench-recall:
+	@scripts/build weft bench_search
+	@model=$(firstword $(ARGS)); model=$${model:-$$(scripts/smollm2 | tail -1)}; [ -f "$$model" ] || { echo "$$model"; exit 0; }; \
+		bench/recall build/weft build/bench_search "$$model" $(wordlist 2,9,$(ARGS))
 
 bench-swap:
 	@scripts/build weft bench_load

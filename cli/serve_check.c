@@ -240,6 +240,7 @@ static const struct wanting {
     {"feedback-per-hour", NULL, "learn"},
     {"log-sync", NULL, "learn"},
     {"memories", NULL, "learn"},
+    {"memory-embed", NULL, "memories"},
     {"route-by", NULL, "route"},
     {"route-cost", NULL, "route"},
     {"route-embed", NULL, "route"},

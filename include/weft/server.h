@@ -63,7 +63,8 @@ typedef struct weft_server_params {
     const char *adapter_dir;
     const char *log_file; /* JSON, a line per request; "-": stderr; NULL: none */
     int32_t n_threads;    /* that move bytes: 2 */
-    /* that read requests: 4; all but one may wait for the disk or for embeddings (route_embed), none for adapters */
+    /* that read requests: 4; all but one may wait for the disk or for embeddings (route_embed,
+     * memory_embed), none for adapters */
     int32_t n_workers;
     int32_t max_connections; /* 512 */
     int32_t max_per_ip;      /* of them: a quarter; on a unix socket none */
@@ -135,7 +136,9 @@ typedef struct weft_server_params {
     /* 1: requests for `auto` are seen by an embedding as well, which the model of the first arm makes of each: a step
      * of it before the answer's */
     int32_t route_embed;
-    int32_t reserved; /* 0 */
+    /* 1: memories are found by their embeddings, too, which the served model makes of those that have none yet and of
+     * the question; with memories, and one model that stays loaded */
+    int32_t memory_embed;
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         feedback_per_hour: int
         log_sync: int
         memories: bool
+        memory_embed: bool
         route: Sequence[str]
         route_by: str
         route_cost: float

@@ -14,22 +14,6 @@
 #include "memory/parts.h"
 #include "search/search.h"
 
-/* As the index has it. */
-typedef struct memory_item {
-    int64_t number, from_ms, to_ms;
-    weft__memory_kind kind;
-    char *key, *text;
-} memory_item;
-
-typedef struct memory_tenant {
-    char name[WEFT__LEARN_TENANT];
-    memory_item *items; /* [n], by number */
-    size_t n, capacity;
-    weft__search_words *words; /* of key and text, by number */
-    uint64_t used;
-    struct memory_tenant *next;
-} memory_tenant;
-
 /* What shares far fewer words with a question than another does is beside the point, and small models take it for the
  * answer. */
 #define NEAR_BEST 0.75
@@ -82,6 +66,7 @@ weft_status weft__memory_new(weft__learn_store *store, weft__memory **out, weft_
 
 static void tenant_free(memory_tenant *t)
 {
+    weft__memory_vectors_free(t);
     for (size_t i = 0; i < t->n; i++) {
         weft__free(t->items[i].key);
         weft__free(t->items[i].text);
@@ -164,23 +149,35 @@ static void spare_place(weft__memory *m)
     drop_index(m, oldest);
 }
 
+/* As the store has it now. */
+static weft_status tenant_read(weft__memory *m, const char *name, memory_tenant **out, weft_error *err)
+{
+    memory_tenant *t = *out = weft__alloc_zero(1, sizeof *t);
+    if (!t) return memory_no_memory(err);
+    snprintf(t->name, sizeof t->name, "%s", name);
+    memory_reading r = {.to = t};
+    weft_status st = weft__search_words_new(NULL, &t->words, err);
+    if (!st) st = weft__learn_memories(m->store, name, take_item, &r, err);
+    if (!st && r.failed) st = memory_no_memory(err);
+    if (!st) return WEFT_OK;
+    tenant_free(t);
+    *out = NULL;
+    return st;
+}
+
 /* With the lock. Read from the store where it is not ready. */
 static weft_status tenant_ready(weft__memory *m, const char *name, memory_tenant **out, weft_error *err)
 {
-    memory_tenant *t = *out = *place_of_tenant(m, name);
-    weft_status st = WEFT_OK;
+    memory_tenant **at = place_of_tenant(m, name), *t = *out = *at;
     if (strlen(name) >= sizeof t->name) return weft_fail(err, WEFT_ARGUMENT, "a tenant's name is too long");
-    if (!t) {
-        spare_place(m);
-        if (!(t = weft__alloc_zero(1, sizeof *t))) return memory_no_memory(err);
-        snprintf(t->name, sizeof t->name, "%s", name);
-        memory_reading r = {.to = t};
-        st = weft__search_words_new(NULL, &t->words, err);
-        if (!st) st = weft__learn_memories(m->store, name, take_item, &r, err);
-        if (!st && r.failed) st = memory_no_memory(err);
-        if (st) {
-            tenant_free(t);
-            return st;
+    if (!t || t->is_old) {
+        const weft_status st = tenant_read(m, name, &t, err);
+        if (st) return st;
+        if (*at) {
+            weft__memory_vectors_move(*at, t);
+            drop_index(m, at);
+        } else {
+            spare_place(m);
         }
         t->next = m->tenants;
         m->tenants = t;
@@ -189,6 +186,15 @@ static weft_status tenant_ready(weft__memory *m, const char *name, memory_tenant
     t->used = ++m->uses;
     *out = t;
     return WEFT_OK;
+}
+
+/* The store has other memories of it. */
+static void index_is_old(weft__memory *m, const char *tenant)
+{
+    pthread_mutex_lock(&m->lock);
+    memory_tenant *t = *place_of_tenant(m, tenant);
+    if (t) t->is_old = 1;
+    pthread_mutex_unlock(&m->lock);
 }
 
 void weft__memory_forget(weft__memory *m, const char *tenant)
@@ -287,7 +293,7 @@ weft_status weft__memory_put(weft__memory *m, const weft__learn_memory *one, int
     pthread_mutex_unlock(&m->lock);
     if (!st) st = weft__learn_put_memory(m->store, one, number, err);
     if (!st && older.number) st = end_older(m, one->tenant, &older, one->valid_from_ms, err);
-    weft__memory_forget(m, one->tenant); /* and its index is read again as the store has it */
+    index_is_old(m, one->tenant);
     pthread_mutex_unlock(change);
     weft__free(older.key);
     weft__free(older.text);
@@ -300,6 +306,8 @@ static void take_out(memory_tenant *t, int64_t number)
     while (at < t->n && t->items[at].number != number) at++;
     if (at == t->n) return;
     weft__search_words_remove(t->words, (uint64_t)number);
+    weft__memory_vectors_stale(t);
+    weft__free(t->items[at].vector);
     weft__free(t->items[at].key);
     weft__free(t->items[at].text);
     memmove(&t->items[at], &t->items[at + 1], (--t->n - at) * sizeof *t->items);
@@ -427,10 +435,31 @@ weft_status weft__memory_block(weft__memory *m, const char *tenant, const char *
     pthread_mutex_lock(&m->lock);
     weft_status st = tenant_ready(m, tenant, &t, err);
     now.of = t;
-    if (!st) st = weft__search_words_find(t->words, question, n_question, &top, err);
+    if (!st) st = weft__memory_find(t, question, n_question, &top, err);
     while (!st && top.n > 1 && top.hits[top.n - 1].score < NEAR_BEST * top.hits[0].score) top.n--;
     if (!st) put_block(t, &top, room, out, n);
     pthread_mutex_unlock(&m->lock);
     if (st || !out->failed) return st;
     return memory_no_memory(err);
+}
+
+weft_status weft__memory_lacking(weft__memory *m, const char *tenant, const char *question, size_t n,
+                                 weft__memory_lack *out, weft_error *err)
+{
+    memory_tenant *t;
+    *out = (weft__memory_lack){0};
+    pthread_mutex_lock(&m->lock);
+    weft_status st = tenant_ready(m, tenant, &t, err);
+    if (!st) st = weft__memory_lacking_of(t, question, n, out, err);
+    pthread_mutex_unlock(&m->lock);
+    return st;
+}
+
+void weft__memory_attach(weft__memory *m, const char *tenant, const weft__memory_lack *lack, const float *vectors,
+                         int dims)
+{
+    memory_tenant *t;
+    pthread_mutex_lock(&m->lock);
+    if (!tenant_ready(m, tenant, &t, NULL)) weft__memory_attach_to(t, lack, vectors, dims);
+    pthread_mutex_unlock(&m->lock);
 }

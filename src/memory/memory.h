@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* memory.h: what a tenant's prompts are told of earlier requests: written from what was said of answers, found by
- * words, put into a delimited block. Over a store (learn/store.h), which keeps it.
+ * words, and by embeddings where there are some, put into a delimited block. Over a store (learn/store.h), which keeps
+ * it.
  *
  * Of four kinds of memory one is the engine's: the working one is the cache of keys and values. The others:
  *   EPISODIC    a past request and its answer that was found good
@@ -21,7 +22,8 @@ enum {
     WEFT__MEMORY_TEXT = 4096,    /* of a text */
     WEFT__MEMORY_OF_ONE = 10000, /* memories of a tenant */
     WEFT__MEMORY_FOUND = 8,      /* in a block */
-    WEFT__MEMORY_TENANTS = 64    /* whose indexes are kept ready */
+    WEFT__MEMORY_TENANTS = 64,   /* whose indexes are kept ready */
+    WEFT__MEMORY_LACKING = 33    /* texts to be embedded at once: a question, and memories */
 };
 
 typedef enum weft__memory_kind {
@@ -59,9 +61,33 @@ void weft__memory_forget(weft__memory *m, const char *tenant);
 weft_status weft__memory_learn(weft__memory *m, const char *tenant, int64_t event, int64_t *number, weft_error *err);
 
 /* Appends the block for a question, of at most `room` bytes: those of the tenant's memories that are valid at now_ms
- * and share words with it, the best WEFT__MEMORY_FOUND, without those that score below three quarters of the best. *n:
- * how many; 0: nothing is appended. */
+ * and share words with it, or where all have vectors and the question, too, are near it; the best WEFT__MEMORY_FOUND,
+ * without those that score below three quarters of the best. *n: how many; 0: nothing is appended. */
 weft_status weft__memory_block(weft__memory *m, const char *tenant, const char *question, size_t n_question,
                                int64_t now_ms, size_t room, weft__strbuf *out, int *n, weft_error *err);
+
+/* ---- embeddings: whoever has a model gives them ---- */
+
+typedef struct weft__memory_text {
+    int64_t number; /* of a memory; 0: the question */
+    char *text;     /* [n] */
+    size_t n;
+} weft__memory_text;
+
+/* What has no vector yet; weft__memory_lack_free. n 0: nothing, or vectors would be too many. */
+typedef struct weft__memory_lack {
+    weft__memory_text texts[WEFT__MEMORY_LACKING]; /* [n], the question first, memories by number */
+    size_t n;
+    uint64_t asked_of;
+} weft__memory_lack;
+
+/* Copies of what is to be embedded before a block for this question is asked for, as many as fit. Vectors stay in
+ * memory while the index does: they are never written, and go with their memory. As weft__memory_block fails. */
+weft_status weft__memory_lacking(weft__memory *m, const char *tenant, const char *question, size_t n,
+                                 weft__memory_lack *out, weft_error *err);
+void weft__memory_lack_free(weft__memory_lack *lack);
+/* Their vectors [lack->n][dims], all by one model; one of zeros: it has none. What has changed meanwhile takes none. */
+void weft__memory_attach(weft__memory *m, const char *tenant, const weft__memory_lack *lack, const float *vectors,
+                         int dims);
 
 #endif

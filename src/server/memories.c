@@ -8,16 +8,27 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/aside.h"
 #include "server/learn.h"
 
 enum { RETRY_S = 60 /* where too many are put */ };
 
 /* ---- life ---- */
 
-weft_status weft__server_memories_begin(weft_server *s, weft_error *err)
+weft_status weft__server_memories_begin(weft_server *s, const weft_server_params *p, weft_error *err)
 {
-    if (s->learn) return weft__memory_new(s->learn, &s->memories, err);
-    return weft_fail(err, WEFT_ARGUMENT, "memories are kept in the folder of --learn DIR, and there is none");
+    s->memory_embed = p->memory_embed;
+    if (p->memory_embed && !p->memories)
+        return weft_fail(err, WEFT_ARGUMENT, "memory_embed: there are no memories to be embedded (--memories)");
+    if (!p->memories) return WEFT_OK;
+    if (!s->learn)
+        return weft_fail(err, WEFT_ARGUMENT, "memories are kept in the folder of --learn DIR, and there is none");
+    if (p->memory_embed && (p->n_sources > 0 || p->memory))
+        return weft_fail(
+            err, WEFT_ARGUMENT,
+            "memory_embed: embeddings are of one model that stays loaded; with several models, or --memory, "
+            "memories are found by words");
+    return weft__memory_new(s->learn, &s->memories, err);
 }
 
 void weft__server_memories_end(weft_server *s)
@@ -52,21 +63,58 @@ static int absent(weft__api_error *error, const char *field)
                                "this server keeps no memories; weft serve --learn DIR --memories does");
 }
 
+/* The first that the chat's user says; 0: nothing. */
+static int question_of(const weft__api_params *params, const char **text, size_t *n)
+{
+    const size_t n_messages = weft__json_size(params->flat);
+    size_t at = 0;
+    while (at < n_messages && !is_users(weft__json_at(params->flat, at), text, n)) at++;
+    return at < n_messages;
+}
+
+static void embed_lack(const weft__server_aside *a, const weft__memory_lack *lack)
+{
+    weft__server_aside_text texts[WEFT__MEMORY_LACKING];
+    int dims;
+    for (size_t i = 0; i < lack->n; i++) texts[i] = (weft__server_aside_text){lack->texts[i].text, lack->texts[i].n};
+    float *vectors = weft__server_aside_embed(a, texts, lack->n, &dims);
+    if (vectors) weft__memory_attach(a->m->server->memories, a->tenant, lack, vectors, dims);
+    weft__free(vectors);
+}
+
+void weft__server_memories_embed(weft__server_model *m, weft__http_request *r, const weft__server_caller *who,
+                                 const char *tenant, const weft__api_params *params)
+{
+    weft_server *s = m->server;
+    weft__server_aside aside = {.m = m, .who = who, .tenant = tenant};
+    weft__memory_lack lack;
+    weft__api_error ignored = {0};
+    const char *text = NULL;
+    size_t n = 0;
+    if (!s->memory_embed || !s->memories || !params->memory || !question_of(params, &text, &n)) return;
+    if (weft__memory_lacking(s->memories, tenant, text, n, &lack, NULL)) return;
+    (void)weft__http_body(r, &aside.n_body);
+    if (lack.n && weft__server_disk_enter(s, r, NULL, &ignored)) {
+        embed_lack(&aside, &lack);
+        weft__server_disk_leave(s, r);
+    }
+    weft__memory_lack_free(&lack);
+}
+
 int weft__server_memories_block(weft_server *s, const char *tenant, const weft__api_params *params, size_t room,
                                 weft__strbuf *out, int *n, weft__api_error *error)
 {
     const char *text = NULL;
-    size_t n_text = 0, at = 0;
+    size_t n_text = 0;
     *n = 0;
     if (!params->memory) return 1;
     if (!s->memories) return absent(error, "memory");
-    const size_t n_messages = weft__json_size(params->flat);
-    while (at < n_messages && !is_users(weft__json_at(params->flat, at), &text, &n_text)) at++;
     const size_t before = out->len;
-    if (at < n_messages && before) weft__strbuf_puts(out, "\n\n");
+    const int is_asked = question_of(params, &text, &n_text);
+    if (is_asked && before) weft__strbuf_puts(out, "\n\n");
     /* a store that fails costs memories, not answers */
-    if (at == n_messages ||
-        weft__memory_block(s->memories, tenant, text, n_text, weft__clock_unix_ms(), room, out, n, NULL) || !*n)
+    if (!is_asked || weft__memory_block(s->memories, tenant, text, n_text, weft__clock_unix_ms(), room, out, n, NULL) ||
+        !*n)
         *n = 0, out->len = before;
     return 1;
 }

@@ -7,8 +7,9 @@
 #include "memory/memory.h"
 #include "server/server.h"
 
-/* Over the store, which outlives them. WEFT_ARGUMENT: there is none; WEFT_NO_MEMORY. */
-weft_status weft__server_memories_begin(weft_server *s, weft_error *err);
+/* Over the store, which outlives them, where p says so. WEFT_ARGUMENT: there is none, or embeddings are wanted of
+ * several models; WEFT_NO_MEMORY. */
+weft_status weft__server_memories_begin(weft_server *s, const weft_server_params *p, weft_error *err);
 /* After the last request was released, before the store is closed. */
 void weft__server_memories_end(weft_server *s);
 /* What was said of an answer of a tenant's, by the store's number. What cannot be kept is lost, and the log says so. */
@@ -16,6 +17,10 @@ void weft__server_memories_learn(weft_server *s, const char *tenant, int64_t eve
 /* The store has forgotten the tenant. */
 void weft__server_memories_forget(weft_server *s, const char *tenant);
 
+/* Before the block: what it is found by is embedded, where the server does that, as far as it lacks vectors. Waits for
+ * the engine; where that cannot be, memories are found by words. */
+void weft__server_memories_embed(weft__server_model *m, weft__http_request *r, const weft__server_caller *who,
+                                 const char *tenant, const weft__api_params *params);
 /* Appends the block for a chat that asks for memories: what is known of the first that its user says, so that the block
  * stays as it is while the conversation goes on; of at most room bytes. *n: how many. 0 with the
  * error filled: there are none here. */

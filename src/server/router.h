@@ -38,7 +38,7 @@ typedef struct weft__server_question {
     weft__json *root; /* the body; may be taken */
 } weft__server_question;
 /* The embedding of its text, [*n], by the model of the first arm without adapters: of its first tokens, as many as
- * router_embed.c says, which count to the caller's limits and use as those of prompts do. NULL: there is none, as that
+ * aside.c says, which count to the caller's limits and use as those of prompts do. NULL: there is none, as that
  * model is not loaded, or has no room for it now, or as the body will be refused, or as its limits have no room for it
  * (limits.h), or as too many workers wait (weft__server_disk_enter); the router goes by words then. To be freed. */
 float *weft__server_router_embed(weft_server *s, weft__server_question *q, int *n);

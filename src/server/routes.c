@@ -153,8 +153,9 @@ void weft__server_routes_chat(weft__server_model *m, weft__http_request *r, cons
     weft__api_error error = {0};
     if (!parse(m, r, who, &weft__api_table_chat, &params, &made_with)) return;
     char tenant[64];
-    if (tenant_of(m, who, &params, tenant, &error))
-        weft__server_learn_chat(m, who, tenant, &made_with, &params, &prompts, &error);
+    const int is_known = tenant_of(m, who, &params, tenant, &error);
+    if (is_known) weft__server_memories_embed(m, r, who, tenant, &params);
+    if (is_known) weft__server_learn_chat(m, who, tenant, &made_with, &params, &prompts, &error);
     params.id_slot = -1;
     start_generating(m, r, &weft__api_write_chat, who, "chatcmpl-", &params, &prompts, &error, 0);
 }

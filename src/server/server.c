@@ -395,7 +395,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
                                                      .sync = (weft__learn_sync)p->log_sync},
                               &s->learn, err);
     s->memories_per_hour = p->feedback_per_hour ? p->feedback_per_hour : 600;
-    if (!st && p->memories) st = weft__server_memories_begin(s, err);
+    if (!st) st = weft__server_memories_begin(s, p, err);
     if (!st) st = begin_models(s, model, engine, p, err);
     if (!st) st = weft__server_learned_begin(s, p, err);
     if (!st) st = weft__server_strings_copy(p->cors_origins, &s->origins, err);

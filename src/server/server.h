@@ -387,6 +387,7 @@ struct weft_server {
     struct weft__server_router *router; /* NULL: none */
     struct weft__memory *memories;      /* NULL: none are kept */
     int64_t memories_per_hour;          /* that a caller may put */
+    int memory_embed;                   /* they are found by embeddings, too */
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;

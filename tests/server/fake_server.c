@@ -69,6 +69,7 @@ static int set_number(weft_server_params *p, const char *name, const char *value
                {"feedback-per-hour", &p->feedback_per_hour},
                {"log-sync", &p->log_sync},
                {"memories", &p->memories},
+               {"memory-embed", &p->memory_embed},
                {"route-embed", &p->route_embed}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = atoi(value), 1;

@@ -227,11 +227,11 @@ class Configured(unittest.TestCase):
         self.assertEqual((p.returncode, "was trained for 512" in p.stderr), (2, True), p)
 
     def test_what_does_nothing_alone_is_refused(self):
-        flags = ("memories", "route-embed")
+        flags = ("memories", "memory-embed", "route-embed")
         for setting, wanted in (("metrics-every: 5", "metrics-file"), ("store-mb: 5", "store"), ("swap-mb: 5", "store"), ("learn-days: 5", "learn"),
                                 ("learn-mb: 5", "learn"), ("learn-share: 0.5", "learn"), ("feedback-per-hour: 5", "learn"), ("log-sync: batch", "learn"),
-                                ("memories: true", "learn"), ("route-by: beta", "route"), ("route-cost: 0.5", "route"), ("route-embed: true", "route"),
-                                ("adapter-mb: 5", "adapter-dir"), ("adapter-type: bf16", "adapter-dir")):
+                                ("memories: true", "learn"), ("memory-embed: true", "memories"), ("route-by: beta", "route"), ("route-cost: 0.5", "route"),
+                                ("route-embed: true", "route"), ("adapter-mb: 5", "adapter-dir"), ("adapter-type: bf16", "adapter-dir")):
             name = setting.split(":")[0]
             told = self.checked(f"server: {{{setting}}}\nmodels: {{a: models/alderbrook.gguf}}\n")
             self.assertEqual(told, [f"1:10: server: '{name}' wants '{wanted}' beside it"])

@@ -208,6 +208,40 @@ class Memories(Learned):
             self.assertLessEqual(made, 5, i)
         self.end(server)
 
+    def test_are_found_by_embeddings(self):
+        """With --memory-embed what is near is found without a common word: texts of the fake engine are near that are as long. Once it was
+        embedded, the engine is asked for questions alone; it is of the tenant's own memories, and goes with them."""
+        near, far = "[pick wise]", "[pick old] ones"
+        question = "[say nothing]".ljust(16 + len(near), "?")
+
+        def read(server):
+            rows = server.ask("GET", "/metrics", headers=as_("ada")).body.decode().split("\n")
+            return sum(int(row.split()[-1]) for row in rows if row.startswith("weft_key_prompt_tokens_total"))
+        for how, said in (("0", "nothing"), ("1", "wise")):
+            server = self.serve("--memories", "1", "--memory-embed", how)
+            if how == "0":
+                for text in (near, far):
+                    self.put(server, kind="semantic", text=text)
+                    self.put(server, who="bob", kind="semantic", text="[pick bob]" + text)
+            before = read(server)
+            self.assertEqual(self.say(server, question), said)
+            first = read(server) - before
+            self.assertEqual(self.say(server, question), said)
+            again = read(server) - before - first
+            self.assertEqual(first - again, len(near) + len(far) + len(question) + 3 if how == "1" else 0)
+            self.assertEqual(self.say(server, question, memory=False), "nothing")
+            self.assertNotEqual(self.say(server, question, who="bob"), "wise")
+            if how == "1":
+                self.ok(server.post("/v1/learn/forget", {}, headers=as_("ada")))
+                self.assertEqual(self.say(server, question), "nothing")
+            self.end(server)
+
+    def test_embeddings_want_memories_and_one_model(self):
+        for more, said in (((), "there are no memories"), (("--memories", "1", "--learn", os.path.join(self.dir, "x"), "--memory", "1000000000"), "one model")):
+            p = subprocess.run([*FAKE, "--memory-embed", "1", *more], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+            self.assertNotEqual(p.returncode, 0)
+            self.assertIn(said, p.stderr)
+
     def test_have_a_rate(self):
         server = self.serve("--memories", "1", "--feedback-per-hour", "3")
         first = self.put(server, kind="semantic", key="mill", text="Mira has it.")

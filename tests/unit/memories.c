@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* memories.c: what a question finds are its tenant's own memories that are valid then, as data between two lines that
  * none can spell; prompts with the same ones begin alike; corrections become facts that end older ones, checks cases,
- * and polarity alone a past request; what is dropped, corrected or forgotten is found no more. */
+ * and polarity alone a past request; what is dropped, corrected or forgotten is found no more, nor by its vector. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -292,11 +292,155 @@ static void waits_for_the_disk_alone(void **state)
     assert_true(finds("bob", "Who has the mill?", 20, "Bob"));
 }
 
+/* ---- by embeddings ---- */
+
+enum { DIMS = 32 };
+
+/* Embeds what is lacking: a text by its mark, which is no word, of one with none nothing. The texts, each with a bar
+ * behind it; to be freed. */
+static char *embed(const char *tenant, const char *question)
+{
+    weft__memory_lack lack;
+    static float vectors[WEFT__MEMORY_LACKING][DIMS];
+    weft__strbuf out = {0};
+    memset(vectors, 0, sizeof vectors);
+    assert_int_equal(weft__memory_lacking(memory, tenant, question, strlen(question), &lack, NULL), WEFT_OK);
+    for (size_t i = 0; i < lack.n; i++) {
+        static const char marks[] = "!*+~";
+        const char *mark = strpbrk(lack.texts[i].text, marks);
+        weft__strbuf_printf(&out, "%s|", lack.texts[i].text);
+        if (mark)
+            vectors[i][0] = vectors[i][1 + strchr(marks, *mark) - marks] = 1; /* with something in common to all */
+    }
+    weft__memory_attach(memory, tenant, &lack, vectors[0], DIMS);
+    weft__memory_lack_free(&lack);
+    weft__strbuf_putc(&out, 0);
+    assert_false(out.failed);
+    return out.data;
+}
+
+static void embeds(const char *tenant, const char *question, const char *want)
+{
+    char *texts = embed(tenant, question);
+    assert_string_equal(texts, want);
+    weft__free(texts);
+}
+
+static void what_is_meant_is_found_without_its_words(void **state)
+{
+    int64_t tea = 0, cat = 0;
+    (void)state;
+    assert_int_equal(put("anna", "semantic", "", "likes tea!", 1, &tea), WEFT_OK);
+    embeds("anna", "hot drinks?!", ""); /* one alone is as near as any */
+    assert_int_equal(put("anna", "semantic", "pets", "one cat*", 1, &cat), WEFT_OK);
+    assert_int_equal(put("ben", "semantic", "", "likes milk!", 1, NULL), WEFT_OK);
+    assert_int_equal(put("ben", "semantic", "", "likes mice+", 1, NULL), WEFT_OK);
+    assert_false(finds("anna", "hot drinks?!", 2, "tea"));
+    embeds("anna", "hot drinks?!", "hot drinks?!|likes tea!|pets\none cat*|");
+    assert_true(finds("anna", "hot drinks?!", 2, "tea"));
+    assert_false(finds("anna", "hot drinks?!", 2, "cat"));
+    assert_false(finds("anna", "hot drinks?!", 2, "milk"));
+    assert_false(finds("anna", "hot drinks?!", 0, "tea"));    /* not yet */
+    assert_false(finds("anna", "another drink?!", 2, "tea")); /* of which nothing was embedded */
+    assert_false(finds("ben", "hot drinks?!", 2, "milk"));
+    embeds("anna", "hot drinks?!", ""); /* all are there */
+    embeds("anna", "some animals?*", "some animals?*|");
+    assert_true(finds("anna", "some animals?*", 2, "cat"));
+    assert_true(finds("anna", "hot drinks?!", 2, "tea")); /* of another conversation, which is still known */
+    /* what comes, or says something else, is embedded anew; the others keep theirs */
+    assert_int_equal(put("anna", "semantic", "", "flies+", 1, NULL), WEFT_OK);
+    assert_int_equal(put("anna", "semantic", "pets", "two dogs~", 1, &cat), WEFT_OK);
+    assert_false(finds("anna", "some animals?*", 2, "dogs"));
+    embeds("anna", "barking?~", "barking?~|pets\ntwo dogs~|flies+|");
+    assert_true(finds("anna", "barking?~", 2, "dogs"));
+    assert_false(finds("anna", "barking?~", 2, "tea"));
+    /* one without a vector: words find alone, until it has one */
+    assert_int_equal(put("anna", "semantic", "", "no mark", 1, NULL), WEFT_OK);
+    embeds("anna", "barking?~", "no mark|");
+    assert_false(finds("anna", "barking?~", 2, "dogs"));
+    embeds("anna", "barking?~", "no mark|");
+}
+
+/* A conversation's search by embeddings, from the index that is read to the block. */
+static int one_search(void *arg)
+{
+    static float vectors[WEFT__MEMORY_LACKING][DIMS];
+    weft__memory_lack lack;
+    weft__strbuf out = {0};
+    int n = 0;
+    int ok = !weft__memory_lacking(memory, arg, "cups?!", 6, &lack, NULL);
+    for (size_t i = 0; ok && i < lack.n; i++) vectors[i][i % DIMS] = 1;
+    if (ok) weft__memory_attach(memory, arg, &lack, vectors[0], DIMS);
+    weft__memory_lack_free(&lack);
+    ok = ok && !weft__memory_block(memory, arg, "cups?!", 6, 2, 4096, &out, &n, NULL) && !out.failed;
+    weft__strbuf_free(&out);
+    weft__memory_forget(memory, arg);
+    return ok;
+}
+
+/* Where memory runs out words may find alone; nothing stays behind. */
+static void searches_without_memory_fail_cleanly(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(put("anna", "semantic", "", i ? i > 1 ? "tea!" : "cat*" : "dog+", 1, NULL), WEFT_OK);
+    weft__memory_forget(memory, "anna");
+    for (size_t i = 0;; i++) {
+        fail_at f = {0, i};
+        const size_t before = weft__alloc_live();
+        weft__alloc_set_gate(fail_at_gate, &f);
+        const int ok = one_search("anna");
+        weft__alloc_set_gate(NULL, NULL);
+        assert_int_equal(weft__alloc_live(), before);
+        if (f.seen > i) continue;
+        assert_true(ok);
+        assert_true(i > 20);
+        return;
+    }
+}
+
+static void what_goes_takes_its_vector_along(void **state)
+{
+    int64_t number[3] = {0};
+    weft__memory_lack lack;
+    static float vectors[WEFT__MEMORY_LACKING][DIMS];
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%c%c", 'a' + i, "!*+"[i]);
+        assert_int_equal(put("anna", "semantic", "", text, 1, &number[i]), WEFT_OK);
+    }
+    embeds("anna", "what?*", "what?*|a!|b*|c+|");
+    assert_true(finds("anna", "what?*", 2, "b*"));
+    assert_int_equal(weft__memory_drop(memory, "anna", number[1], NULL), WEFT_OK);
+    assert_false(finds("anna", "what?*", 2, "b*"));
+    embeds("anna", "what?+", "what?+|");
+    assert_true(finds("anna", "what?+", 2, "c+"));
+    /* embedded while it was forgotten: nothing is kept, and of those that come then nothing is known */
+    assert_int_equal(weft__memory_lacking(memory, "anna", "when?!", 6, &lack, NULL), WEFT_OK);
+    for (size_t i = 0; i < lack.n; i++) vectors[i][0] = 1;
+    assert_int_equal(weft__learn_forget(store, "anna", NULL, NULL), WEFT_OK);
+    weft__memory_forget(memory, "anna");
+    weft__memory_attach(memory, "anna", &lack, vectors[0], DIMS);
+    weft__memory_lack_free(&lack);
+    embeds("anna", "when?!", "");
+    const int64_t later = weft__clock_unix_ms() + 1000;
+    for (int i = 0; i < 2; i++) assert_int_equal(put("anna", "semantic", "", i ? "b*" : "a!", later, NULL), WEFT_OK);
+    embeds("anna", "when?!", "when?!|a!|b*|");
+}
+
 int main(void)
 {
 #define CLAIM(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        CLAIM(facts_have_their_time),     CLAIM(nobody_elses), CLAIM(only_what_is_near),       CLAIM(the_block_is_data),
-        CLAIM(feedback_becomes_memories), CLAIM(refuses),      CLAIM(waits_for_the_disk_alone)};
+    const struct CMUnitTest tests[] = {CLAIM(facts_have_their_time),
+                                       CLAIM(nobody_elses),
+                                       CLAIM(only_what_is_near),
+                                       CLAIM(the_block_is_data),
+                                       CLAIM(feedback_becomes_memories),
+                                       CLAIM(refuses),
+                                       CLAIM(waits_for_the_disk_alone),
+                                       CLAIM(what_is_meant_is_found_without_its_words),
+                                       CLAIM(what_goes_takes_its_vector_along),
+                                       CLAIM(searches_without_memory_fail_cleanly)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
