@@ -104,13 +104,6 @@ static int same_origin(const char *origin, const char *host)
     return name && host && !strcasecmp(name + 3, host);
 }
 
-static size_t count_headers(const weft__http_request *r, const char *name)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < r->n_headers; i++) n += !strcasecmp(r->headers[i].name, name);
-    return n;
-}
-
 static int wrong(const char **message, int status, const char *text)
 {
     *message = text;
@@ -121,8 +114,9 @@ static int wrong(const char **message, int status, const char *text)
 static int check_framing(const weft__http_request *r, const char **message)
 {
     const char *length = weft__http_header(r, "Content-Length"), *encoding = weft__http_header(r, "Transfer-Encoding");
-    if (count_headers(r, "Content-Length") > 1) return wrong(message, 400, "more than one Content-Length");
-    if (count_headers(r, "Transfer-Encoding") > 1) return wrong(message, 400, "more than one Transfer-Encoding");
+    if (weft__http_header_count(r, "Content-Length") > 1) return wrong(message, 400, "more than one Content-Length");
+    if (weft__http_header_count(r, "Transfer-Encoding") > 1)
+        return wrong(message, 400, "more than one Transfer-Encoding");
     if (length && encoding) return wrong(message, 400, "both Content-Length and Transfer-Encoding");
     if (encoding && !r->modern) return wrong(message, 400, "Transfer-Encoding in HTTP/1.0");
     if (encoding && strcasecmp(encoding, "chunked")) return wrong(message, 501, "Transfer-Encoding other than chunked");
@@ -156,7 +150,7 @@ int weft__http_check_head(weft__http_request *r, const char **message)
     const char *host = weft__http_header(r, "Host"), *origin = weft__http_header(r, "Origin");
     if (r->connection->refuse == 429) return wrong(message, 429, "too many connections from this address");
     if (r->connection->refuse) return wrong(message, 503, "too many connections");
-    if (count_headers(r, "Host") > 1) return wrong(message, 400, "more than one Host");
+    if (weft__http_header_count(r, "Host") > 1) return wrong(message, 400, "more than one Host");
     if (!take_path(r, host)) return wrong(message, 400, "the target names another host than Host");
     if (!is_text(r->path) || r->path[0] != '/') return wrong(message, 400, "the target is not a path");
     int status = check_framing(r, message);

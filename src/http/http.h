@@ -99,6 +99,8 @@ const char *weft__http_path(const weft__http_request *r);
 /* NULL when there is no such header or argument (case of headers ignored). Live with the request. */
 const char *weft__http_header(const weft__http_request *r, const char *name);
 const char *weft__http_query(const weft__http_request *r, const char *name);
+/* How many headers of that name there are. */
+size_t weft__http_header_count(const weft__http_request *r, const char *name);
 /* Name of argument i of the query, as they stand there; NULL behind the last. Live likewise. */
 const char *weft__http_query_name(const weft__http_request *r, size_t i);
 const char *weft__http_body(const weft__http_request *r, size_t *n);

@@ -216,6 +216,13 @@ const char *weft__http_body(const weft__http_request *r, size_t *n)
     return r->body.data ? r->body.data : "";
 }
 
+size_t weft__http_header_count(const weft__http_request *r, const char *name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_headers; i++) n += !strcasecmp(r->headers[i].name, name);
+    return n;
+}
+
 const char *weft__http_header(const weft__http_request *r, const char *name)
 {
     for (size_t i = 0; i < r->n_headers; i++)

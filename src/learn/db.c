@@ -50,6 +50,16 @@ static const char SCHEMA[] =
     "CREATE TRIGGER event_goes AFTER DELETE ON events BEGIN"
     " UPDATE tenants SET bytes = bytes - old.bytes WHERE tenant = old.tenant; END;";
 
+/* Made where it is not there: stores of before have none. `said`: of what (store_told.c); `repeats`: what was said
+ * already. Programs of before leave it alone, and forget it with its tenant. */
+static const char KEYS[] =
+    "CREATE TABLE IF NOT EXISTS keys(tenant INTEGER NOT NULL, key TEXT NOT NULL, said TEXT NOT NULL,"
+    " event INTEGER NOT NULL, time INTEGER NOT NULL, repeats INTEGER NOT NULL, PRIMARY KEY(tenant, key));"
+    "CREATE INDEX IF NOT EXISTS keys_event ON keys(tenant, event);"
+    "CREATE INDEX IF NOT EXISTS keys_time ON keys(tenant, time);"
+    "CREATE TRIGGER IF NOT EXISTS key_goes AFTER DELETE ON events BEGIN"
+    " DELETE FROM keys WHERE tenant = old.tenant AND event = old.event; END;";
+
 weft_status weft__learn_db_fault(sqlite3 *db, int rc, weft_error *err)
 {
     const int kind = rc & 0xff;
@@ -183,6 +193,7 @@ weft_status weft__learn_db_open(const char *dir, int looks, weft__learn_sync syn
         st = weft__learn_db_run(
             *out, sync == WEFT__LEARN_SYNC_NONE ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL", err);
     if (!st) st = check_version(*out, looks, err);
+    if (!st && !looks) st = weft__learn_db_run(*out, KEYS, err);
     if (!st && looks) st = weft__learn_db_run(*out, "PRAGMA query_only = ON", err);
     weft__strbuf_free(&path);
     if (st) {

@@ -27,6 +27,19 @@ static int id_of(const weft__json *v, const char **id)
     return said_text(v, WEFT__LEARN_ID - 1, id, &n);
 }
 
+static int is_key(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (text[i] < 0x20 || text[i] > 0x7e) return 0;
+    return n && n < WEFT__LEARN_KEY;
+}
+
+static int read_key(const weft__json *v, const char **key)
+{
+    size_t n;
+    return weft__json_is_null(v) || (weft__json_string(v, key, &n) && is_key(*key, n));
+}
+
 static int index_of(const weft__json *v, int32_t *out)
 {
     int64_t i = 0;
@@ -109,6 +122,8 @@ static weft_status read_members(const weft__json *root, weft__learn_said *out, c
             fault = index_of(m.value, &f->choice) ? NULL : "must be the number of one of its choices, from 0";
         else if (!strcmp(m.key, "user"))
             fault = weft__json_is_null(m.value) || said_text(m.value, 256, &out->user, &n) ? NULL : "must be a text";
+        else if (!strcmp(m.key, "idempotency_key"))
+            fault = read_key(m.value, &f->key) ? NULL : "must be a text of 1 to 255 bytes of printable ASCII";
         else if (kind == WEFT__LEARN_KINDS) fault = "is not known here";
         else if (n_kinds++)
             fault = "is one thing too many: one of correction, edit, preferred, thumb, reward and verifier at a time";
@@ -134,4 +149,29 @@ weft_status weft__learn_feedback_read(const char *text, size_t n, weft__learn_sa
     if (!st) st = read_members(out->root, out, field, err);
     if (st) weft__json_free(&out->root);
     return st == WEFT_LIMIT ? weft_fail(err, WEFT_FORMAT, "the JSON nests too deep") : st;
+}
+
+/* The text between quotes, with what is escaped; its end, or NULL: there is none, or something is escaped wrongly. */
+static const char *read_quoted(const char *at, char *out, size_t *n)
+{
+    for (*n = 0; *at && *at != '"'; at++) {
+        if (*at == '\\' && *++at != '"' && *at != '\\') return NULL;
+        if (*n + 1 >= WEFT__LEARN_KEY) return NULL;
+        out[(*n)++] = *at;
+    }
+    return *at ? at + 1 : NULL;
+}
+
+weft_status weft__learn_key_read(const char *value, char out[WEFT__LEARN_KEY], weft_error *err)
+{
+    size_t n = strcspn(value, " \t\",");
+    const char *end = value + n;
+    if (*value == '"') end = read_quoted(value + 1, out, &n);
+    else if (n < WEFT__LEARN_KEY) memcpy(out, value, n);
+    if (!end || *end || !is_key(*value == '"' ? out : value, n))
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "must be one key of 1 to 255 bytes of printable ASCII, between quotes where it has blanks, "
+                         "commas or quotes");
+    out[n] = 0;
+    return WEFT_OK;
 }

@@ -108,6 +108,9 @@ int weft__learn_is_forgotten(const weft__learn_store *s, const char *tenant, int
 
 /* store_write.c. Sets *job's results. */
 weft_status weft__learn_write(weft__learn_store *s, weft__learn_job *job, weft_error *err);
+/* store_told.c: feedback, likewise. */
+weft_status weft__learn_write_feedback(weft__learn_store *s, const weft__learn_feedback *f, weft__learn_told *told,
+                                       weft_error *err);
 /* Old records go, of all tenants now and then; of this one (0: none) those beyond its bytes. */
 weft_status weft__learn_expire(weft__learn_store *s, int64_t tenant, weft_error *err);
 

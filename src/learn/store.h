@@ -34,6 +34,7 @@ enum {
     WEFT__LEARN_ID = 48,          /* of a request's id, likewise */
     WEFT__LEARN_NAME = 128,       /* of an adapter's or a model's name, likewise */
     WEFT__LEARN_CONTENT = 65,     /* of a content id in hexadecimal, likewise */
+    WEFT__LEARN_KEY = 256,        /* of an idempotency key, likewise */
     WEFT__LEARN_TEXT = 256 << 10, /* bytes of a correction at most */
 };
 
@@ -117,20 +118,24 @@ typedef struct weft__learn_feedback {
     const char *name; /* of a verifier; NULL or "" */
     const char *over_id;
     int32_t over_choice;
+    const char *key; /* the caller's, one for each thing that is said (feedback.h); NULL: none */
     int64_t time_ms; /* when it came */
 } weft__learn_feedback;
 
 typedef struct weft__learn_told {
     int64_t event;                  /* its number, above 0; numbers grow, over all tenants, and are never given twice */
-    int is_repeated;                /* it is what was last said of this kind about this answer: nothing was added */
+    int is_repeated;                /* it was said before, or its key was given with it: no event was added */
     int is_note;                    /* it enters the tenant's next prompts (weft__learn_notes) */
     char adapter[WEFT__LEARN_NAME]; /* of the answer */
     int64_t version;
 } weft__learn_told;
 
-/* Adds it, when the writer has committed it. WEFT_NOT_FOUND: the tenant has no such answer (whether another has is
- * not said); WEFT_BUSY: too many events within an hour, or the writer is too far behind; WEFT_ARGUMENT: over_id is
- * an answer to another prompt, or the same; WEFT_IO: it could not be kept; WEFT_NO_MEMORY. */
+/* Adds it, when the writer has committed it, unless it is a repeat: its key (a tenant's own, kept as long as the event)
+ * was given with the same before, whatever came since; or, with a new key or none, it is what holds still: said before,
+ * and nothing since has said otherwise (store_told.c has what does). WEFT_EXISTS: the key stands for something else;
+ * WEFT_NOT_FOUND: the tenant has no such answer (whether another has is not said); WEFT_BUSY: too many events, or
+ * repeats with new keys, within an hour, or the writer is too far behind; WEFT_ARGUMENT: over_id is an answer to
+ * another prompt, or the same; WEFT_IO: it could not be kept; WEFT_NO_MEMORY. */
 weft_status weft__learn_tell(weft__learn_store *store, const weft__learn_feedback *feedback, weft__learn_told *out,
                              weft_error *err);
 

@@ -62,137 +62,6 @@ static weft_status write_record(weft__learn_store *s, const weft__learn_record *
     return st ? st : weft__learn_expire(s, tenant, err);
 }
 
-/* ---- what was said ---- */
-
-/* What an event is about. */
-struct told_of {
-    int64_t tenant, answer, over; /* numbers; over 0: none */
-    unsigned char salt[WEFT__LEARN_SALT];
-    weft__strbuf note;
-};
-
-static weft_status find_answer(weft__learn_store *s, const weft__learn_feedback *f, struct told_of *of,
-                               weft__learn_told *told, weft_error *err)
-{
-    sqlite3_stmt *q = NULL;
-    weft_status st = weft__learn_tenant(s->db, f->tenant, 0, &of->tenant, of->salt, err);
-    if (!st)
-        st = weft__learn_db_ask(s->db, &q, err,
-                                "SELECT number, adapter, version, source FROM answers"
-                                " WHERE tenant = ?1 AND id = ?2 AND choice = ?3",
-                                "isi", of->tenant, f->id, (int64_t)f->choice);
-    if (!st && weft__learn_db_next(q, &st, err)) {
-        of->answer = sqlite3_column_int64(q, 0);
-        snprintf(told->adapter, sizeof told->adapter, "%s", weft__learn_db_text(q, 1));
-        told->version = sqlite3_column_int64(q, 2);
-        if (f->kind == WEFT__LEARN_CORRECTION || f->kind == WEFT__LEARN_EDIT)
-            st = weft__learn_note(weft__learn_db_text(q, 3), f->text, f->n_text, &of->note, err);
-    }
-    weft__learn_db_end(&q);
-    if (st == WEFT_NOT_FOUND || (!st && !of->answer))
-        return weft_fail(err, WEFT_NOT_FOUND, "there is no answer %d of a request '%s' of yours", f->choice, f->id);
-    return st;
-}
-
-static weft_status find_over(weft__learn_store *s, const weft__learn_feedback *f, struct told_of *of, weft_error *err)
-{
-    if (f->kind != WEFT__LEARN_PREFERRED) return WEFT_OK;
-    weft_status st = weft__learn_db_number(s->db, 0, &of->over, err,
-                                           "SELECT number FROM answers WHERE tenant = ?1 AND id = ?2 AND choice = ?3",
-                                           "isi", of->tenant, f->over_id, (int64_t)f->over_choice);
-    int64_t is_other = 0;
-    if (!st && !of->over)
-        return weft_fail(err, WEFT_NOT_FOUND, "there is no answer %d of a request '%s' of yours", f->over_choice,
-                         f->over_id);
-    if (!st)
-        st = weft__learn_db_number(s->db, 0, &is_other, err,
-                                   "SELECT count(*) FROM answers a, answers b WHERE a.number = ?1 AND b.number = ?2"
-                                   " AND a.number <> b.number AND a.prompt = b.prompt",
-                                   "ii", of->answer, of->over);
-    if (!st && !is_other)
-        return weft_fail(err, WEFT_ARGUMENT, "a preference is between two answers to the same prompt");
-    return st;
-}
-
-/* Is it what was last said of this kind about this answer? */
-static weft_status is_repeated(weft__learn_store *s, const weft__learn_feedback *f, const struct told_of *of,
-                               int64_t *event, weft_error *err)
-{
-    sqlite3_stmt *q;
-    weft_status st = weft__learn_db_ask(s->db, &q, err,
-                                        "SELECT event, value, coalesce(text, ''), coalesce(name, ''), over FROM events"
-                                        " WHERE tenant = ?1 AND answer = ?2 AND kind = ?3 ORDER BY event DESC LIMIT 1",
-                                        "iii", of->tenant, of->answer, (int64_t)f->kind);
-    *event = 0;
-    if (!st && weft__learn_db_next(q, &st, err)) {
-        const char *text = weft__learn_db_text(q, 2);
-        const size_t n = (size_t)sqlite3_column_bytes(q, 2);
-        if (sqlite3_column_double(q, 1) == f->value && n == f->n_text && (!n || !memcmp(text, f->text, n)) &&
-            !strcmp(weft__learn_db_text(q, 3), f->name ? f->name : "") && sqlite3_column_int64(q, 4) == of->over)
-            *event = sqlite3_column_int64(q, 0);
-    }
-    weft__learn_db_end(&q);
-    return st;
-}
-
-static weft_status check_rate(weft__learn_store *s, const weft__learn_feedback *f, int64_t tenant, weft_error *err)
-{
-    int64_t n;
-    weft_status st =
-        weft__learn_db_number(s->db, 0, &n, err, "SELECT count(*) FROM events WHERE tenant = ?1 AND time > ?2", "ii",
-                              tenant, f->time_ms - 3600 * 1000);
-    if (st || n < s->events_per_hour) return st;
-    return weft_fail(err, WEFT_BUSY, "%" PRId64 " events of feedback came within an hour, the most that one may give",
-                     n);
-}
-
-static weft_status add_event(weft__learn_store *s, const weft__learn_feedback *f, const struct told_of *of,
-                             weft_error *err)
-{
-    int64_t end = 0;
-    weft_status st = WEFT_OK;
-    if (of->note.len) { /* what was said before of this answer no longer holds */
-        st = weft__learn_db_do(s->db, err,
-                               "UPDATE events SET note = NULL, note_end = NULL"
-                               " WHERE tenant = ?1 AND answer = ?2 AND note IS NOT NULL",
-                               "ii", of->tenant, of->answer);
-        if (!st)
-            st = weft__learn_db_number(s->db, 0, &end, err,
-                                       "SELECT coalesce(max(note_end), 0) FROM events WHERE tenant = ?1"
-                                       " AND note_end IS NOT NULL",
-                                       "i", of->tenant);
-        end += (int64_t)of->note.len;
-    }
-    if (st) return st;
-    return weft__learn_db_do(
-        s->db, err,
-        "INSERT INTO events(tenant, answer, kind, time, value, text, name, over, note, note_end, bytes)"
-        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, nullif(?8, 0), ?9, nullif(?10, 0), ?11)",
-        "iiiidtsitii", of->tenant, of->answer, (int64_t)f->kind, f->time_ms, f->value, f->text, f->n_text, f->name,
-        of->over, of->note.len ? of->note.data : NULL, of->note.len, end, (int64_t)(f->n_text + of->note.len));
-}
-
-static weft_status write_feedback(weft__learn_store *s, const weft__learn_feedback *f, weft__learn_told *told,
-                                  weft_error *err)
-{
-    struct told_of of = {.answer = 0};
-    *told = (weft__learn_told){0};
-    weft_status st = find_answer(s, f, &of, told, err);
-    if (!st) st = find_over(s, f, &of, err);
-    if (!st) st = is_repeated(s, f, &of, &told->event, err);
-    told->is_repeated = told->event != 0;
-    told->is_note = of.note.len != 0;
-    if (!st && !told->is_repeated) {
-        st = check_rate(s, f, of.tenant, err);
-        if (!st) st = add_event(s, f, &of, err);
-        told->event = sqlite3_last_insert_rowid(s->db);
-        if (!st) st = weft__learn_say_feedback(&(weft__learn_sayer){s, of.salt, f->tenant}, f, told->event, err);
-        if (!st) st = weft__learn_expire(s, of.tenant, err);
-    }
-    weft__strbuf_free(&of.note);
-    return st;
-}
-
 /* ---- the rest ---- */
 
 /* By the writer, so that a forgetting finds it. */
@@ -280,7 +149,7 @@ weft_status weft__learn_write(weft__learn_store *s, weft__learn_job *job, weft_e
 {
     switch (job->kind) {
     case WEFT__LEARN_JOB_RECORD: return write_record(s, job->given, err);
-    case WEFT__LEARN_JOB_TELL: return write_feedback(s, job->given, job->result, err);
+    case WEFT__LEARN_JOB_TELL: return weft__learn_write_feedback(s, job->given, job->result, err);
     case WEFT__LEARN_JOB_VERSION: return write_version(s, job->given, err);
     case WEFT__LEARN_JOB_MEMORY: return write_memory(s, job->given, &job->number, err);
     case WEFT__LEARN_JOB_DROP: return drop_memory(s, job, err);

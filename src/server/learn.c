@@ -321,6 +321,7 @@ int weft__server_learn_fault(weft_status st, const weft_error *err, const char *
     const int status = st == WEFT_NOT_FOUND                       ? 404
                        : st == WEFT_STATE                         ? 409
                        : st == WEFT_BUSY                          ? 429
+                       : st == WEFT_EXISTS                        ? 422 /* an idempotency key with something else */
                        : st == WEFT_ARGUMENT || st == WEFT_FORMAT ? 400
                                                                   : 503;
     if (!st) return 1;
@@ -338,11 +339,30 @@ static void pass_on(weft_server *s, const char *tenant, const weft__learn_feedba
     weft__server_memories_learn(s, tenant, event);
 }
 
+/* The key of a header, or of the body, into key, to which *out points then; they may not differ. */
+static int read_key(const weft__http_request *r, char key[WEFT__LEARN_KEY], const char **out, weft__api_error *error)
+{
+    static const char name[] = "Idempotency-Key";
+    const char *value = weft__http_header(r, name);
+    weft_error err = {0};
+    if (!value) return 1;
+    if (weft__http_header_count(r, name) > 1) return weft__api_error_set(error, 400, name, "'%s' is given twice", name);
+    if (weft__learn_key_read(value, key, &err))
+        return weft__api_error_set(error, 400, name, "'%s' %s", name, err.message);
+    if (*out && strcmp(*out, key))
+        return weft__api_error_set(error, 400, "idempotency_key",
+                                   "'idempotency_key' is one in the body and another in "
+                                   "the header '%s'",
+                                   name);
+    *out = key;
+    return 1;
+}
+
 static int take_feedback(weft_server *s, weft__http_request *r, const weft__server_caller *who, weft__strbuf *out,
                          weft__api_error *error)
 {
     size_t n;
-    char field[32], tenant[64];
+    char field[32], tenant[64], key[WEFT__LEARN_KEY];
     weft_error err = {0};
     weft__learn_said said = {0};
     weft__learn_told told;
@@ -351,12 +371,15 @@ static int take_feedback(weft_server *s, weft__http_request *r, const weft__serv
     int ok = weft__server_learn_arguments(r, "user", NULL, error);
     if (ok) ok = weft__server_learn_fault(weft__learn_feedback_read(body, n, &said, field, &err), &err, field, error);
     if (ok) ok = weft__server_learn_one_name(r, "user", &said.user, error);
+    if (ok) ok = read_key(r, key, &said.feedback.key, error);
     if (ok)
         ok = weft__server_learn_tenant(s, who, said.user, tenant, error) && weft__server_disk_enter(s, r, NULL, error);
     if (ok) {
         said.feedback.tenant = tenant;
         said.feedback.time_ms = weft__clock_unix_ms();
-        ok = weft__server_learn_fault(weft__learn_tell(s->learn, &said.feedback, &told, &err), &err, NULL, error);
+        const weft_status st = weft__learn_tell(s->learn, &said.feedback, &told, &err);
+        ok = weft__server_learn_fault(st, &err, st == WEFT_EXISTS ? "idempotency_key" : NULL, error);
+        if (st == WEFT_EXISTS) error->code = "idempotency_key_reused";
         if (ok && !told.is_repeated) pass_on(s, tenant, &said.feedback, told.event);
         weft__server_disk_leave(s, r);
     }

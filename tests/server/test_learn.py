@@ -114,6 +114,41 @@ class Learn(Keeping):
         self.assertEqual(s.post("/v1/feedback", b"{", headers=as_("ada")).status, 400)
         self.assertEqual([r[0] for r in self.rows("SELECT kind FROM events ORDER BY event")], [3, 0, 1, 4, 2, 5, 5])
 
+    def test_feedback_with_a_key_counts_once(self):
+        """Whatever came since, and after a restart; by the header or by the body; the key of one caller is no other's."""
+        def tell(body, key=None, who="ada", status=200):
+            a = s.post("/v1/feedback", {"request_id": answer[who], **body}, headers={**as_(who), **({"Idempotency-Key": key} if key else {})})
+            self.assertEqual(a.status, status, a.body)
+            return a.json
+        s = self.serve()
+        answer = {who: self.ask(s, "Who is it?", who=who)["id"] for who in KEYS}
+        first = tell({"correction": "[say Two]"}, '"a key, with \\"quotes\\""')
+        self.assertFalse(first["repeated"])
+        tell({"correction": "[say Three]"}, "another-key")
+        for turn in range(2):
+            self.assertEqual(tell({"correction": "[say Two]"}, '"a key, with \\"quotes\\""'), {**first, "repeated": True})
+            self.assertEqual(tell({"correction": "[say Two]", "idempotency_key": 'a key, with "quotes"'}), {**first, "repeated": True})
+            self.assertEqual(self.ask(s, "And now?", store=False)["choices"][0]["message"]["content"], "Three")
+            error = tell({"correction": "[say Four]"}, "another-key", status=422)["error"]
+            self.assertEqual((error["param"], error["code"]), ("idempotency_key", "idempotency_key_reused"))
+            self.assertIn("another-key", error["message"])
+            self.assertEqual(self.rows("SELECT count(*) FROM events"), [(2 + turn,)])
+            if not turn:
+                self.assertFalse(tell({"correction": "[say Five]"}, "another-key", "bob")["repeated"])
+                self.stop(s)
+                s = self.serve()
+        for key in ("", "a b", '"a', '"a";b=1', "one, two", "x" * 256):
+            self.assertEqual(tell({"thumb": "up"}, key or " ", status=400)["error"]["param"], "Idempotency-Key", key)
+        for key in ("", "x" * 256, "\u00e4", "a\nb", 7):
+            self.assertEqual(tell({"thumb": "up", "idempotency_key": key}, status=400)["error"]["param"], "idempotency_key", key)
+        tell({"thumb": "up", "idempotency_key": "one"}, "two", status=400)
+        body = json.dumps({"request_id": answer["ada"], "thumb": "up"})
+        raw = s.raw(("POST /v1/feedback HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nIdempotency-Key: a\r\n"
+                     "idempotency-key: a\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (KEYS["ada"], len(body), body)).encode())
+        self.assertTrue(raw.startswith(b"HTTP/1.1 400"), raw)
+        self.assertEqual(self.rows("SELECT count(*) FROM events"), [(3,)])
+        self.assertFalse(tell({"thumb": "up", "idempotency_key": None}, "x" * 255)["repeated"])
+
     def test_feedback_has_a_rate(self):
         s = self.serve("--feedback-per-hour", "3")
         a, b = self.ask(s, "[say One]"), self.ask(s, "[say One]", who="bob")
