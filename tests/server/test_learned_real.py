@@ -118,6 +118,51 @@ class Learned(unittest.TestCase):
         self.assertEqual(answers(s), want)
         real.checked_stop(s)
 
+    def test_an_untrained_router_changes_no_bit(self):
+        """What `auto` says is, as JSON's text, what the first arm says by its name, here and on a server without a router: tokens, their ids and
+        likelihoods, and those of the five likeliest, also as a stream, and for one caller when another's router has learned."""
+        def told(s, path, model, body, who="bob"):
+            a = s.post(path, {"model": model, "seed": 7, **body}, headers={"Authorization": "Bearer " + KEYS[who]})
+            self.assertEqual(a.status, 200, a.body)
+            if model == "auto":
+                self.assertEqual(a.headers["x-weft-routed"], "base;p=1")
+            # what is the request's, not the model's
+            text = re.sub(r'"(?:id":"(?:chat)?cmpl-[0-9a-f]+"|created":[0-9]+|id_slot":[0-9]+|tokens_cached":[0-9]+),', "", a.body.decode())
+            return re.sub(r',"(?:timings":\{.*?\}|usage":\{.*?\}\}|model":"(?:auto|base)")', "", text)
+
+        def answers(s, model):
+            out = []
+            for text, temperature in ((ASKED, 0), (OTHERS[0], 0.8), (OTHERS[1], 1.5)):
+                like = {"temperature": temperature, "max_tokens": 24}
+                chat = {"messages": user(text), "logprobs": True, "top_logprobs": 5, **like}
+                goes_on = {"prompt": f"Once upon a time {text}", "ignore_eos": True}
+                ids = {"temperature": temperature, "n_predict": 24, "n_probs": 5, "return_tokens": True, "cache_prompt": False}
+                out += [told(s, CHAT, model, chat), told(s, CHAT, model, {**chat, "stream": True}),
+                        told(s, TEXT, model, {**goes_on, "logprobs": 5, **like}), told(s, "/completion", model, {**goes_on, **ids})]
+            return out
+        keys = [o for k in KEYS.values() for o in ("--api-key", k)]
+        plain = real.serve("--alias", "base", *keys)
+        self.servers.append(plain)
+        want = answers(plain, "base")
+        real.checked_stop(plain)
+        for part, text in (("top_logprobs", want[0]), ("top_logprobs", want[1]), ("top_logprobs", want[2]), ('"id":', want[3])):
+            self.assertIn(part, text)  # they are compared, too
+        arms = [o for arm in ("base", "pirate", "poem") for o in ("--route", arm)]
+        for more in ([], ["--route-embed"], ["--route-by", "thompson"]):
+            s = self.serve("--alias", "base", *real.ADAPTERS, *arms, *more)
+            self.assertEqual(answers(s, "auto"), want, more)
+            self.assertEqual(answers(s, "base"), want, more)
+            real.checked_stop(s)
+        s = self.serve("--alias", "base", *real.ADAPTERS, *arms)
+        models = []
+        while "base" in models[-1:] or not models:  # ada's router hears that the first arm is worth nothing
+            a = self.post(s, CHAT, {"model": "auto", "messages": user(ASKED), "max_tokens": 8}, "ada")
+            self.post(s, "/v1/feedback", {"request_id": a["id"], "reward": -1}, "ada")
+            models.append(a["model"])
+            self.assertLess(len(models), 100)
+        self.assertEqual(answers(s, "auto"), want)
+        real.checked_stop(s)
+
     def test_what_cannot_be_is_told_before(self):
         plan, yaml = os.path.join(self.folder.name, "p.plan"), os.path.join(self.folder.name, "weft.yaml")
         self.assertEqual(self.weft("compile", real.MODEL, plan)[0], 0)
