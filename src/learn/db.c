@@ -50,15 +50,19 @@ static const char SCHEMA[] =
     "CREATE TRIGGER event_goes AFTER DELETE ON events BEGIN"
     " UPDATE tenants SET bytes = bytes - old.bytes WHERE tenant = old.tenant; END;";
 
-/* Made where it is not there: stores of before have none. `said`: of what (store_told.c); `repeats`: what was said
- * already. Programs of before leave it alone, and forget it with its tenant. */
-static const char KEYS[] =
-    "CREATE TABLE IF NOT EXISTS keys(tenant INTEGER NOT NULL, key TEXT NOT NULL, said TEXT NOT NULL,"
-    " event INTEGER NOT NULL, time INTEGER NOT NULL, repeats INTEGER NOT NULL, PRIMARY KEY(tenant, key));"
-    "CREATE INDEX IF NOT EXISTS keys_event ON keys(tenant, event);"
-    "CREATE INDEX IF NOT EXISTS keys_time ON keys(tenant, time);"
-    "CREATE TRIGGER IF NOT EXISTS key_goes AFTER DELETE ON events BEGIN"
-    " DELETE FROM keys WHERE tenant = old.tenant AND event = old.event; END;";
+/* Stores of before have none of it. Programs of before leave it alone, and forget it with its tenant. keys: `said`: of
+ * what (store_told.c); `repeats`: what was said already. made: of which events memories were made; of those that are
+ * there already it is not asked any more. */
+static const char LATER[] =
+    "CREATE TABLE keys(tenant INTEGER NOT NULL, key TEXT NOT NULL, said TEXT NOT NULL, event INTEGER NOT NULL,"
+    " time INTEGER NOT NULL, repeats INTEGER NOT NULL, PRIMARY KEY(tenant, key));"
+    "CREATE INDEX keys_event ON keys(tenant, event);"
+    "CREATE INDEX keys_time ON keys(tenant, time);"
+    "CREATE TABLE made(tenant INTEGER NOT NULL, event INTEGER NOT NULL, PRIMARY KEY(tenant, event)) WITHOUT ROWID;"
+    "INSERT INTO made SELECT tenant, event FROM events;"
+    "CREATE TRIGGER event_goes_later AFTER DELETE ON events BEGIN"
+    " DELETE FROM keys WHERE tenant = old.tenant AND event = old.event;"
+    " DELETE FROM made WHERE tenant = old.tenant AND event = old.event; END;";
 
 weft_status weft__learn_db_fault(sqlite3 *db, int rc, weft_error *err)
 {
@@ -175,6 +179,19 @@ static weft_status check_version(sqlite3 *db, int looks, weft_error *err)
 }
 _Static_assert(VERSION == 1 && APPLICATION == 1464157780, "as the statement above says");
 
+static weft_status make_later(sqlite3 *db, weft_error *err)
+{
+    int64_t has;
+    weft_status st =
+        weft__learn_db_number(db, 0, &has, err, "SELECT count(*) FROM sqlite_master WHERE name = 'made'", "");
+    if (st || has) return st;
+    st = weft__learn_db_run(db, "BEGIN IMMEDIATE", err);
+    if (!st) st = weft__learn_db_run(db, LATER, err);
+    if (!st) st = weft__learn_db_run(db, "COMMIT", err);
+    if (st) sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    return st;
+}
+
 weft_status weft__learn_db_open(const char *dir, int looks, weft__learn_sync sync, sqlite3 **out, weft_error *err)
 {
     weft__strbuf path = {0};
@@ -193,7 +210,7 @@ weft_status weft__learn_db_open(const char *dir, int looks, weft__learn_sync syn
         st = weft__learn_db_run(
             *out, sync == WEFT__LEARN_SYNC_NONE ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL", err);
     if (!st) st = check_version(*out, looks, err);
-    if (!st && !looks) st = weft__learn_db_run(*out, KEYS, err);
+    if (!st && !looks) st = make_later(*out, err);
     if (!st && looks) st = weft__learn_db_run(*out, "PRAGMA query_only = ON", err);
     weft__strbuf_free(&path);
     if (st) {

@@ -214,9 +214,13 @@ typedef struct weft__learn_memory {
     int64_t time_ms;
     int64_t valid_from_ms, valid_to_ms; /* valid_to 0: still */
     int64_t uses, wins, losses;
+    /* of what is put: */
+    int64_t event; /* that it is made of; of each event one is made, whatever became of it; 0: of none */
+    int64_t ends;  /* another of the tenant's, which is valid until this one is, and no longer; 0: none */
 } weft__learn_memory;
 
-/* Adds one, or with a number changes that of this tenant. *number: its own. WEFT_NOT_FOUND: there is none of that
+/* Adds one, or with a number changes that of this tenant, and ends another with it, or nothing of both. *number: its
+ * own; 0: one was made of its event before, and nothing is done. WEFT_NOT_FOUND: there is none of that
  * number, or the tenant was forgotten since time_ms; WEFT_BUSY, WEFT_IO, WEFT_NO_MEMORY. */
 weft_status weft__learn_put_memory(weft__learn_store *store, const weft__learn_memory *memory, int64_t *number,
                                    weft_error *err);

@@ -102,10 +102,48 @@ static weft_status write_version(weft__learn_store *s, const weft__learn_version
     return st ? st : weft__learn_say_version(&(weft__learn_sayer){s, salt, v->tenant}, v, err);
 }
 
+/* Is it made of an event of which none was made yet, or of none? */
+static weft_status is_first_of_event(weft__learn_store *s, const weft__learn_memory *m, int64_t tenant, int *is_first,
+                                     weft_error *err)
+{
+    *is_first = 1;
+    if (!m->event) return WEFT_OK;
+    weft_status st = weft__learn_db_do(s->db, err, "INSERT OR IGNORE INTO made(tenant, event) VALUES(?1, ?2)", "ii",
+                                       tenant, m->event);
+    *is_first = sqlite3_changes(s->db) > 0;
+    return st;
+}
+
+static weft_status add_memory(weft__learn_store *s, const weft__learn_memory *m, int64_t tenant, int64_t *number,
+                              weft_error *err)
+{
+    weft_status st =
+        weft__learn_db_do(s->db, err,
+                          "INSERT INTO memories(tenant, kind, key, text, source, time, valid_from, valid_to, uses,"
+                          " wins, losses) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                          "issssiiiiii", tenant, m->kind, m->key, m->text, m->source, m->time_ms, m->valid_from_ms,
+                          m->valid_to_ms, m->uses, m->wins, m->losses);
+    *number = sqlite3_last_insert_rowid(s->db);
+    return st;
+}
+
+static weft_status change_memory(weft__learn_store *s, const weft__learn_memory *m, int64_t tenant, weft_error *err)
+{
+    weft_status st = weft__learn_db_do(s->db, err,
+                                       "UPDATE memories SET kind = ?3, key = ?4, text = ?5, source = ?6, time = ?7,"
+                                       " valid_from = ?8, valid_to = ?9, uses = ?10, wins = ?11, losses = ?12"
+                                       " WHERE tenant = ?1 AND number = ?2",
+                                       "iissssiiiiii", tenant, m->number, m->kind, m->key, m->text, m->source,
+                                       m->time_ms, m->valid_from_ms, m->valid_to_ms, m->uses, m->wins, m->losses);
+    if (!st && !sqlite3_changes(s->db)) st = weft_fail(err, WEFT_NOT_FOUND, "there is no memory %" PRId64, m->number);
+    return st;
+}
+
 static weft_status write_memory(weft__learn_store *s, const weft__learn_memory *m, int64_t *number, weft_error *err)
 {
     unsigned char salt[WEFT__LEARN_SALT] = {0};
     int64_t tenant;
+    int is_first = 1;
     pthread_mutex_lock(&s->lock);
     const int is_late = weft__learn_is_forgotten(s, m->tenant, m->time_ms);
     pthread_mutex_unlock(&s->lock);
@@ -113,24 +151,13 @@ static weft_status write_memory(weft__learn_store *s, const weft__learn_memory *
     weft_status st = weft__learn_tenant(s->db, m->tenant, !m->number, &tenant, salt, err);
     *number = m->number;
     if (st == WEFT_NOT_FOUND) return weft_fail(err, st, "there is no memory %" PRId64, m->number);
-    if (!st && !m->number) {
-        st = weft__learn_db_do(s->db, err,
-                               "INSERT INTO memories(tenant, kind, key, text, source, time, valid_from, valid_to, uses,"
-                               " wins, losses) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-                               "issssiiiiii", tenant, m->kind, m->key, m->text, m->source, m->time_ms, m->valid_from_ms,
-                               m->valid_to_ms, m->uses, m->wins, m->losses);
-        *number = sqlite3_last_insert_rowid(s->db);
-        return st;
-    }
-    if (!st)
-        st = weft__learn_db_do(s->db, err,
-                               "UPDATE memories SET kind = ?3, key = ?4, text = ?5, source = ?6, time = ?7,"
-                               " valid_from = ?8, valid_to = ?9, uses = ?10, wins = ?11, losses = ?12"
-                               " WHERE tenant = ?1 AND number = ?2",
-                               "iissssiiiiii", tenant, m->number, m->kind, m->key, m->text, m->source, m->time_ms,
-                               m->valid_from_ms, m->valid_to_ms, m->uses, m->wins, m->losses);
-    if (!st && !sqlite3_changes(s->db)) st = weft_fail(err, WEFT_NOT_FOUND, "there is no memory %" PRId64, m->number);
-    return st;
+    if (!st) st = is_first_of_event(s, m, tenant, &is_first, err);
+    if (st || !is_first) return st;
+    st = m->number ? change_memory(s, m, tenant, err) : add_memory(s, m, tenant, number, err);
+    if (st || !m->ends) return st;
+    return weft__learn_db_do(s->db, err,
+                             "UPDATE memories SET valid_to = ?3 WHERE tenant = ?1 AND number = ?2 AND valid_to = 0",
+                             "iii", tenant, m->ends, m->valid_from_ms);
 }
 
 static weft_status drop_memory(weft__learn_store *s, const weft__learn_job *job, weft_error *err)

@@ -81,15 +81,16 @@ weft_status weft__memory_learn_from(weft__learn_store *store, weft__memory *m, c
     if (!st && (said.key.failed || said.text.failed)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for memories");
     cut(&said.key, WEFT__MEMORY_KEY - 1);
     cut(&said.text, WEFT__MEMORY_TEXT);
-    const weft__learn_memory one = {.tenant = tenant,
-                                    .kind = weft__memory_kind_name(said.kind),
-                                    .key = said.key.data,
-                                    .text = said.text.data,
-                                    .source = said.id,
-                                    .time_ms = said.time_ms,
-                                    .valid_from_ms = said.time_ms,
-                                    .wins = said.wins,
-                                    .losses = said.losses};
+    weft__learn_memory one = {.tenant = tenant,
+                              .kind = weft__memory_kind_name(said.kind),
+                              .key = said.key.data,
+                              .text = said.text.data,
+                              .source = said.id,
+                              .time_ms = said.time_ms,
+                              .valid_from_ms = said.time_ms,
+                              .event = event,
+                              .wins = said.wins,
+                              .losses = said.losses};
     if (!st && said.found) st = weft__memory_put(m, &one, number, err);
     weft__strbuf_free(&said.key);
     weft__strbuf_free(&said.text);

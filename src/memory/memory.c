@@ -236,67 +236,54 @@ static weft_status check_memory(const weft__learn_memory *one, weft_error *err)
     return WEFT_OK;
 }
 
-/* The semantic one of that key that is valid still; NULL: none. */
-static const memory_item *older_of(const memory_tenant *t, const weft__learn_memory *one)
+/* Of that key, semantic, and valid still: the last one from before it (its number; 0: none), and from when on the first
+ * one from after it is (0: there is none). */
+typedef struct memory_around {
+    int64_t older, newer_ms;
+} memory_around;
+
+static memory_around around(const memory_tenant *t, const weft__learn_memory *one)
 {
-    if (strcmp(one->kind, kinds[WEFT__MEMORY_SEMANTIC]) || !one->key || !*one->key || one->valid_to_ms) return NULL;
-    for (size_t i = t->n; i-- > 0;) {
+    memory_around a = {0};
+    if (strcmp(one->kind, kinds[WEFT__MEMORY_SEMANTIC]) || !one->key || !*one->key || one->valid_to_ms) return a;
+    for (size_t i = 0; i < t->n; i++) {
         const memory_item *item = &t->items[i];
-        if (item->kind == WEFT__MEMORY_SEMANTIC && !item->to_ms && item->number != one->number &&
-            item->from_ms < one->valid_from_ms && !strcmp(item->key, one->key))
-            return item;
+        if (item->kind != WEFT__MEMORY_SEMANTIC || item->to_ms || item->number == one->number ||
+            strcmp(item->key, one->key))
+            continue;
+        if (item->from_ms <= one->valid_from_ms) a.older = item->number;
+        if (item->from_ms > one->valid_from_ms && (!a.newer_ms || item->from_ms < a.newer_ms))
+            a.newer_ms = item->from_ms;
     }
-    return NULL;
+    return a;
 }
 
-/* With the lock: may it be put, and a copy of what it ends; older->number 0: nothing. */
-static weft_status look_before(weft__memory *m, const weft__learn_memory *one, memory_item *older, weft_error *err)
+/* With the lock: may it be put, and what is it to be? */
+static weft_status look_before(weft__memory *m, weft__learn_memory *one, weft_error *err)
 {
     memory_tenant *t;
     const weft_status st = tenant_ready(m, one->tenant, &t, err);
     if (st) return st;
     if (!one->number && weft__search_words_count(t->words) >= WEFT__MEMORY_OF_ONE)
         return weft_fail(err, WEFT_LIMIT, "%d memories are there, which is the most; delete some", WEFT__MEMORY_OF_ONE);
-    const memory_item *item = older_of(t, one);
-    if (!item) return WEFT_OK;
-    *older = *item;
-    older->key = weft__strdup(item->key);
-    older->text = weft__strdup(item->text);
-    return older->key && older->text ? WEFT_OK : memory_no_memory(err);
+    const memory_around a = around(t, one);
+    one->ends = a.older;
+    if (a.newer_ms) one->valid_to_ms = a.newer_ms;
+    return WEFT_OK;
 }
 
-static weft_status end_older(weft__memory *m, const char *tenant, const memory_item *older, int64_t at_ms,
-                             weft_error *err)
+weft_status weft__memory_put(weft__memory *m, weft__learn_memory *one, int64_t *number, weft_error *err)
 {
-    int64_t number;
-    const weft__learn_memory ended = {.number = older->number,
-                                      .tenant = tenant,
-                                      .kind = kinds[older->kind],
-                                      .key = older->key,
-                                      .text = older->text,
-                                      .source = "",
-                                      .time_ms = at_ms,
-                                      .valid_from_ms = older->from_ms,
-                                      .valid_to_ms = at_ms};
-    return weft__learn_put_memory(m->store, &ended, &number, err);
-}
-
-weft_status weft__memory_put(weft__memory *m, const weft__learn_memory *one, int64_t *number, weft_error *err)
-{
-    memory_item older = {0};
     pthread_mutex_t *change = &m->change[weft__hash(one->tenant, strlen(one->tenant)) % CHANGES];
     weft_status st = check_memory(one, err);
     if (st) return st;
     pthread_mutex_lock(change);
     pthread_mutex_lock(&m->lock);
-    st = look_before(m, one, &older, err);
+    st = look_before(m, one, err);
     pthread_mutex_unlock(&m->lock);
     if (!st) st = weft__learn_put_memory(m->store, one, number, err);
-    if (!st && older.number) st = end_older(m, one->tenant, &older, one->valid_from_ms, err);
     index_is_old(m, one->tenant);
     pthread_mutex_unlock(change);
-    weft__free(older.key);
-    weft__free(older.text);
     return st;
 }
 

@@ -43,10 +43,11 @@ typedef struct weft__memory weft__memory;
 weft_status weft__memory_new(weft__learn_store *store, weft__memory **out, weft_error *err);
 void weft__memory_free(weft__memory **m);
 
-/* Adds one, or with a number changes that; ends a semantic one of the same key that is valid still. Kept when it
- * returns. WEFT_ARGUMENT: a text is empty, too long or no UTF-8, or it ends before it begins; WEFT_LIMIT: there are
- * WEFT__MEMORY_OF_ONE; and what weft__learn_put_memory says. */
-weft_status weft__memory_put(weft__memory *m, const weft__learn_memory *memory, int64_t *number, weft_error *err);
+/* Adds one, or with a number changes that; ends a semantic one of the same key that is valid still, or is ended by a
+ * newer one (memory->ends, ->valid_to_ms), at once. Kept when it returns. WEFT_ARGUMENT: a text is empty, too long or
+ * no UTF-8, or it ends before it begins; WEFT_LIMIT: there are WEFT__MEMORY_OF_ONE; and what weft__learn_put_memory
+ * says. */
+weft_status weft__memory_put(weft__memory *m, weft__learn_memory *memory, int64_t *number, weft_error *err);
 /* Counts what a caller wants to put: 1, or 0 where it has put `most` within an hour, which begins with the first. Of
  * 1024 hours at a time; two tenants that fall upon one begin it anew in turns. */
 int weft__memory_may_put(weft__memory *m, const char *tenant, int64_t most, int64_t now_ms);
@@ -57,7 +58,8 @@ void weft__memory_forget(weft__memory *m, const char *tenant);
 
 /* What an event of the store teaches, by weft__learn_tell's number: a correction or an edit a semantic memory with the
  * question as its key; a thumb up or a reward above 0 an episodic one; a verifier's word a procedural one. Others, and
- * answers whose question is not known: nothing. *number: of the memory; 0: none. As weft__memory_put. */
+ * answers whose question is not known: nothing. Of each event once: who was interrupted asks again. *number: of the
+ * memory; 0: none. As weft__memory_put. */
 weft_status weft__memory_learn(weft__memory *m, const char *tenant, int64_t event, int64_t *number, weft_error *err);
 
 /* Appends the block for a question, of at most `room` bytes: those of the tenant's memories that are valid at now_ms

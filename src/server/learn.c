@@ -330,7 +330,8 @@ int weft__server_learn_fault(weft_status st, const weft_error *err, const char *
     return 0;
 }
 
-/* What the router and memories make of it: an answer that had to be corrected was worth nothing. */
+/* What the router and memories make of it, each once: also of what was said before, as whoever was killed in between
+ * made nothing of it. An answer that had to be corrected was worth nothing. */
 static void pass_on(weft_server *s, const char *tenant, const weft__learn_feedback *f, int64_t event)
 {
     const int is_wrong = f->kind == WEFT__LEARN_CORRECTION || f->kind == WEFT__LEARN_EDIT;
@@ -380,7 +381,7 @@ static int take_feedback(weft_server *s, weft__http_request *r, const weft__serv
         const weft_status st = weft__learn_tell(s->learn, &said.feedback, &told, &err);
         ok = weft__server_learn_fault(st, &err, st == WEFT_EXISTS ? "idempotency_key" : NULL, error);
         if (st == WEFT_EXISTS) error->code = "idempotency_key_reused";
-        if (ok && !told.is_repeated) pass_on(s, tenant, &said.feedback, told.event);
+        if (ok) pass_on(s, tenant, &said.feedback, told.event);
         weft__server_disk_leave(s, r);
     }
     if (ok) {

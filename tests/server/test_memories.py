@@ -263,6 +263,25 @@ class Memories(Learned):
         self.assertEqual(self.list(server)["data"], [])
         self.end(server)
 
+    def test_what_is_said_again_makes_good_what_was_missed(self):
+        """Of feedback whose memory was not made (its server was killed in between, here: it remembered nothing) one is made when it is sent again,
+        and once: not when it was deleted meanwhile."""
+        server = self.serve()
+        a = self.ok(server.post(CHAT, {"messages": user("Where do owls live?")}, headers=as_("ada")))
+        said = {"request_id": a["id"], "correction": "In barns.", "idempotency_key": "k"}
+        self.assertFalse(self.feedback(server, "ada", said)["repeated"])
+        self.end(server)
+        server = self.serve("--memories", "1")
+        for _ in range(2):
+            self.assertTrue(self.feedback(server, "ada", said)["repeated"])
+            made, = self.list(server)["data"]
+            self.assertEqual((made["text"], made["source"]), ("In barns.", a["id"]))
+        self.assertEqual(server.ask("DELETE", f"/v1/memories/{made['id']}", headers=as_("ada")).status, 200)
+        for again in (said, {**said, "idempotency_key": None}):
+            self.assertTrue(self.feedback(server, "ada", again)["repeated"])
+            self.assertEqual(self.list(server)["data"], [])
+        self.end(server)
+
     def test_a_full_disk_takes_none(self):
         server = self.serve("--memories", "1")
         self.put(server, kind="semantic", text="before")

@@ -217,7 +217,9 @@ static void a_store_of_before_gets_keys(void **state)
     const int64_t up = said(s, THUMB(1));
     weft__learn_close(&s);
     assert_int_equal(sqlite3_open(path_of("learn.db"), &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "DROP TRIGGER key_goes; DROP TABLE keys", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db, "DROP TRIGGER event_goes_later; DROP TABLE keys; DROP TABLE made", NULL, NULL, NULL),
+        SQLITE_OK);
     sqlite3_close(db);
     s = open_told((weft__learn_options){0});
     assert_int_equal(said(s, with_key(THUMB(1), "k")), -up);

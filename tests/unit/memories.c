@@ -37,14 +37,14 @@ static weft_status put(const char *tenant, const char *kind, const char *key, co
                        int64_t *number)
 {
     int64_t own = 0;
-    const weft__learn_memory one = {.number = number ? *number : 0,
-                                    .tenant = tenant,
-                                    .kind = kind,
-                                    .key = key,
-                                    .text = text,
-                                    .source = "",
-                                    .time_ms = from,
-                                    .valid_from_ms = from};
+    weft__learn_memory one = {.number = number ? *number : 0,
+                              .tenant = tenant,
+                              .kind = kind,
+                              .key = key,
+                              .text = text,
+                              .source = "",
+                              .time_ms = from,
+                              .valid_from_ms = from};
     return weft__memory_put(memory, &one, number ? number : &own, NULL);
 }
 
@@ -244,6 +244,61 @@ static void feedback_becomes_memories(void **state)
     assert_int_equal(number, 0);
 }
 
+static int look_at(void *arg, const weft__learn_memory *m)
+{
+    weft__strbuf *out = arg;
+    weft__strbuf_printf(out, "%s of %s from %lld to %lld; ", m->text, *m->source ? m->source : "hand",
+                        (long long)m->valid_from_ms, (long long)m->valid_to_ms);
+    return 0;
+}
+
+static void has_these(const char *tenant, const char *wanted)
+{
+    weft__strbuf all = {0};
+    assert_int_equal(weft__learn_memories(store, tenant, look_at, &all, NULL), WEFT_OK);
+    weft__strbuf_putc(&all, 0);
+    assert_string_equal(all.data, wanted);
+    weft__strbuf_free(&all);
+}
+
+/* Who was interrupted between both says it again; what a user has deleted does not come back by that. */
+static void of_an_event_one_is_made(void **state)
+{
+    const weft__learn_feedback f = {.tenant = "anna",
+                                    .id = "1",
+                                    .kind = WEFT__LEARN_CORRECTION,
+                                    .text = "In the hut.",
+                                    .n_text = 11,
+                                    .time_ms = 20};
+    weft__learn_told told;
+    int64_t number, again;
+    (void)state;
+    answer("anna", "1", "Where does Finn live?", "In the mill.");
+    assert_int_equal(weft__learn_tell(store, &f, &told, NULL), WEFT_OK); /* and was killed */
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weft__memory_learn(memory, "anna", told.event, i ? &again : &number, NULL), WEFT_OK);
+        has_these("anna", "In the hut. of 1 from 20 to 0; ");
+    }
+    assert_true(number > 0 && !again);
+    assert_int_equal(weft__memory_drop(memory, "anna", number, NULL), WEFT_OK);
+    assert_int_equal(weft__memory_learn(memory, "anna", told.event, &again, NULL), WEFT_OK);
+    has_these("anna", "");
+}
+
+/* At once, whichever comes first; the older one keeps all else. */
+static void of_a_key_one_is_valid(void **state)
+{
+    (void)state;
+    answer("anna", "1", "Where does Finn live?", "In the mill.");
+    assert_true(learn("anna", "1", WEFT__LEARN_CORRECTION, 0, "In the hut.") > 0);
+    assert_int_equal(put("anna", "semantic", "Where does Finn live?", "In Paris.", 50, NULL), WEFT_OK);
+    assert_int_equal(put("anna", "semantic", "Where does Finn live?", "In Rome.", 30, NULL), WEFT_OK);
+    assert_int_equal(put("anna", "semantic", "Where does Finn live?", "In Kiel.", 50, NULL), WEFT_OK);
+    has_these("anna",
+              "In the hut. of 1 from 20 to 50; In Paris. of hand from 50 to 50; In Rome. of hand from 30 to 50; "
+              "In Kiel. of hand from 50 to 0; ");
+}
+
 static void refuses(void **state)
 {
     static char large[WEFT__MEMORY_TEXT + 2];
@@ -437,6 +492,8 @@ int main(void)
                                        CLAIM(only_what_is_near),
                                        CLAIM(the_block_is_data),
                                        CLAIM(feedback_becomes_memories),
+                                       CLAIM(of_an_event_one_is_made),
+                                       CLAIM(of_a_key_one_is_valid),
                                        CLAIM(refuses),
                                        CLAIM(waits_for_the_disk_alone),
                                        CLAIM(what_is_meant_is_found_without_its_words),
