@@ -2,6 +2,8 @@
 /* book.c: the routers of all tenants, and their logs (book.h). One lock holds all of it. */
 #include "route/book.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +24,9 @@ typedef struct book_tenant {
     book_answer *answers; /* [n_answers], the newest at (at - 1) */
     size_t n_answers, cap_answers, at;
     uint64_t used, log_bytes;
-    char *path; /* of its log; NULL: none */
-    FILE *log;  /* NULL: none, or it takes no more */
+    char *path;  /* of its log; NULL: none */
+    int log;     /* below 0: none, or it could not be opened */
+    int is_torn; /* its last line has no end: the next one begins with that */
     struct book_tenant *next;
 } book_tenant;
 
@@ -70,7 +73,7 @@ weft_status weft__route_book_new(const weft__route_params *route, const char *co
 
 static void tenant_free(book_tenant *t)
 {
-    if (t->log) fclose(t->log);
+    if (t->log >= 0) close(t->log);
     weft__route_free(&t->route);
     weft__free(t->answers);
     weft__free(t->path);
@@ -147,14 +150,32 @@ static void replay_line(weft__route_book *b, book_tenant *t, const char *text, s
     if (arm < b->params.n_arms) keep_answer(t, line.id, arm, line.x);
 }
 
+/* Without a buffer of its own: what a full disk did not take must not come later. 0: not all of it. */
+static int write_all(int fd, const char *bytes, size_t n)
+{
+    while (n) {
+        const ssize_t done = write(fd, bytes, n);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return 0;
+        bytes += done;
+        n -= (size_t)done;
+    }
+    return 1;
+}
+
+static void open_log(book_tenant *t)
+{
+    t->log = open(t->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+}
+
 /* All of it, on the disk; or nothing is there, and 0. */
 static int write_file(const char *path, const weft__strbuf *bytes)
 {
-    FILE *f = fopen(path, "we");
-    if (!f) return 0;
-    int ok = fwrite(bytes->data, 1, bytes->len, f) == bytes->len && !fflush(f) && !fsync(fileno(f));
-    ok = !fclose(f) && ok;
-    if (!ok) remove(path);
+    const int fd = open(path, O_WRONLY | O_TRUNC | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) return 0;
+    int ok = write_all(fd, bytes->data, bytes->len) && !fsync(fd);
+    ok = !close(fd) && ok;
+    if (!ok) unlink(path);
     return ok;
 }
 
@@ -170,9 +191,9 @@ static void shorten(book_tenant *t)
     fclose(f);
     weft__strbuf_printf(&fresh, "%s.new", t->path);
     if (!rest.failed && !fresh.failed && write_file(fresh.data, &rest) && !rename(fresh.data, t->path)) {
-        if (t->log) fclose(t->log);
+        if (t->log >= 0) close(t->log);
         t->log_bytes = rest.len;
-        t->log = fopen(t->path, "ae");
+        open_log(t);
     }
     weft__strbuf_free(&fresh);
     weft__strbuf_free(&rest);
@@ -181,17 +202,15 @@ static void shorten(book_tenant *t)
 static void replay(weft__route_book *b, book_tenant *t)
 {
     char line[WEFT__ROUTE_LINE];
-    int is_torn = 0;
     FILE *f = fopen(t->path, "re");
     while (f && fgets(line, sizeof line, f)) {
         const size_t n = strlen(line);
-        is_torn = !n || line[n - 1] != '\n';
+        t->is_torn = !n || line[n - 1] != '\n';
         t->log_bytes += n;
         replay_line(b, t, line, n);
     }
     if (f) fclose(f);
-    t->log = fopen(t->path, "ae");
-    if (t->log && is_torn) fputc('\n', t->log); /* the next line begins anew */
+    open_log(t);
     if (t->log_bytes > WEFT__ROUTE_LOG_MOST) shorten(t);
 }
 
@@ -199,13 +218,20 @@ static void put_line(weft__route_book *b, book_tenant *t, const weft__route_line
 {
     weft__strbuf text = {0};
     if (!b->path) return;
+    if (t->is_torn) weft__strbuf_putc(&text, '\n');
     weft__route_line_write(line, &text);
-    if (t->path && !t->log) t->log = fopen(t->path, "ae");
-    if (text.failed || !t->log || fwrite(text.data, 1, text.len, t->log) != text.len || fflush(t->log))
+    if (t->path && t->log < 0) open_log(t);
+    if (text.failed || t->log < 0) {
         b->stats.lost_lines++;
-    else t->log_bytes += text.len;
+    } else if (!write_all(t->log, text.data, text.len)) {
+        b->stats.lost_lines++;
+        t->is_torn = 1; /* as far as can be told */
+    } else {
+        t->is_torn = 0;
+        t->log_bytes += text.len;
+    }
     weft__strbuf_free(&text);
-    if (t->log && t->log_bytes > WEFT__ROUTE_LOG_MOST) shorten(t);
+    if (t->log >= 0 && t->log_bytes > WEFT__ROUTE_LOG_MOST) shorten(t);
 }
 
 /* ---- tenants ---- */
@@ -249,6 +275,7 @@ static book_tenant *tenant_of(weft__route_book *b, const char *name, int makes)
     if (t) drop_tenant(b, at); /* its log could not be had before, and says more than what came since */
     drop_oldest_tenant(b);
     if (!(t = weft__alloc_zero(1, sizeof *t))) return NULL;
+    t->log = -1;
     snprintf(t->name, sizeof t->name, "%s", name);
     if (weft__route_new(&b->params, &t->route, NULL) || (has_path && !(t->path = weft__strdup(path)))) {
         tenant_free(t);

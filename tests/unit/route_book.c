@@ -4,7 +4,9 @@
 #include "unit/fixture.h"
 
 #include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -272,6 +274,38 @@ static void full_disk(void **state)
     weft__route_book_free(&free_of_it);
 }
 
+/* A disk that takes a line's beginning and is full then, for a while: that line is lost, and no later one with it. */
+static void a_disk_takes_part_of_a_line(void **state)
+{
+    static char log[1 << 16];
+    weft__route_book_stats stats;
+    struct rlimit was;
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    for (int taken = 0; taken < 60; taken += 7) {
+        put_log("", 0);
+        weft__route_book *b = open_book(path_in, folder);
+        ask(b, "anna", 1, 1);
+        const struct rlimit full = {(rlim_t)read_log(log, sizeof log) + (rlim_t)taken, was.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
+        ask(b, "anna", 3, 1);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+        ask(b, "anna", 5, 1);
+        ask(b, "anna", 7, 1);
+        weft__route_book_stats_get(b, &stats);
+        assert_int_equal(stats.lost_lines, 1);
+        weft__route_book_free(&b);
+        b = open_book(path_in, folder);
+        for (int i = 1; i <= 7; i += 2) {
+            char id[32];
+            snprintf(id, sizeof id, "chatcmpl-%d", i);
+            if (weft__route_book_reward(b, "anna", id, 1) != (i != 3)) fail_msg("%d of %d bytes: %s", i, taken, id);
+        }
+        weft__route_book_free(&b);
+    }
+}
+
 static void many_tenants(void **state)
 {
     weft__route_book_stats stats;
@@ -321,6 +355,7 @@ int main(void)
         cmocka_unit_test(forgets),
         cmocka_unit_test(a_log_is_bounded),
         cmocka_unit_test(full_disk),
+        cmocka_unit_test(a_disk_takes_part_of_a_line),
         cmocka_unit_test(a_log_is_not_cut_in_place),
         cmocka_unit_test(a_path_is_asked_for_again),
         cmocka_unit_test(many_tenants),
