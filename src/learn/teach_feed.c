@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* teach_feed.c: from the store to the loop (teach_store.h): rows of versions that were, and corrections and answers as
  * they come. One reader at a time; the store's writer only wakes it. */
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -308,10 +310,36 @@ static weft_status restore(weft__teach_store *t, weft__teach_of *one, const stor
     return !st && r.status ? weft_fail(err, r.status, "%s", r.err.message) : st;
 }
 
+/* Is it what a process that was killed left: half of a file (NAME.gguf.tmp-..., format/out_file.h), or the file of a
+ * version whose row it did not come to? */
+static int is_left(weft__teach_store *t, const weft__teach_of *one, const char *file)
+{
+    static const char end[] = ".gguf", half[] = ".gguf.tmp-";
+    char full[WEFT__VERSION_FULL_NAME], name[WEFT__VERSION_NAME];
+    int64_t version;
+    const char *at = strstr(file, half);
+    if (at) return strspn(at + sizeof half - 1, "0123456789abcdef") == 16 && !at[sizeof half - 1 + 16];
+    const size_t n = strlen(file);
+    if (n < sizeof end || n >= sizeof full || strcmp(file + n + 1 - sizeof end, end)) return 0;
+    snprintf(full, sizeof full, "%.*s", (int)(n + 1 - sizeof end), file);
+    return weft__version_read_name(full, name, &version) && !strcmp(name, one->name) &&
+           version >= weft__versions_next(weft__teach_loop_versions(t->loop), one->tenant, one->name);
+}
+
+/* Nobody has such a file open: the store is this process's. */
+static void remove_left(weft__teach_store *t, const weft__teach_of *one)
+{
+    DIR *d = opendir(one->folder);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (is_left(t, one, e->d_name)) unlinkat(dirfd(d), e->d_name, 0);
+    if (d) closedir(d);
+}
+
 static weft_status restore_tenant(weft__teach_store *t, weft__teach_of *one, weft_error *err)
 {
     store_rows rows = {.base = t->own.base};
     weft_status st = rows_of(t->store, one->tenant, one->name, &rows, weft__teach_loop_versions(t->loop), err);
+    if (!st) remove_left(t, one);
     for (size_t i = 0; !st && i < rows.n; i++) {
         const weft__version_row *row = &rows.row[i];
         st = restore(t, one, &rows, row, err);

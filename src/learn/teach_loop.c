@@ -15,6 +15,9 @@
 #include "learn/teach_parts.h"
 
 enum { REST_MOST_NS = 1000000000, LOOK_NS = 2000000 /* while others run and there is no share */ };
+/* Where a disk took nothing: until the same is tried again, twice as long each time. */
+#define PAUSE_NS 100000000ull
+#define PAUSE_MOST_NS 1800000000000ull
 
 void weft__teach_loop_params_default(weft__teach_loop_params *p)
 {
@@ -108,13 +111,20 @@ static void failed(weft__teach_loop *l, const weft_error *err)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* With the lock: whose turn it is, of those for whom something waits; NULL: of nobody. Who waited longest for something
- * to be learned comes first, so that one with many corrections keeps nobody from theirs. */
-static weft__teach_tenant *next_tenant(const weft__teach_loop *l)
+/* With the lock: whose turn it is, of those for whom something waits; NULL: nobody's before *until (0: for ever). Who
+ * waited longest for something to be learned comes first, so that one with many corrections keeps nobody from theirs.
+ */
+static weft__teach_tenant *next_tenant(const weft__teach_loop *l, uint64_t *until)
 {
+    const uint64_t now = weft__clock_ns();
     weft__teach_tenant *next = NULL;
-    for (size_t i = 0; i < l->n_tenants; i++)
-        if (l->tenant[i]->queue.first && (!next || l->tenant[i]->turn < next->turn)) next = l->tenant[i];
+    *until = 0;
+    for (size_t i = 0; i < l->n_tenants; i++) {
+        weft__teach_tenant *t = l->tenant[i];
+        if (!t->queue.first) continue;
+        if (t->again_ns > now) *until = !*until || t->again_ns < *until ? t->again_ns : *until;
+        else if (!next || t->turn < next->turn) next = t;
+    }
     return next;
 }
 
@@ -144,21 +154,53 @@ static void end_job(weft__teach_loop *l, weft__teach_tenant *t, weft__teach_job 
     job_free(j);
 }
 
+/* With the lock: what waits for it is not wanted any more. What is in work stays counted. */
+static void drop_queue(weft__teach_loop *l, weft__teach_tenant *t)
+{
+    for (weft__teach_job *j = t->queue.first, *next; j; j = next) {
+        next = j->next;
+        l->n_waiting--;
+        l->n_asked -= learns(j);
+        t->queue.n_asked -= learns(j);
+        job_free(j);
+    }
+    t->queue.first = t->queue.last = NULL;
+}
+
+/* With the lock, behind what was tried: 1: it is to be tried again, before anything that came after it, which would be
+ * taken for all there is by the next process. */
+static int is_to_be_tried(weft__teach_loop *l, weft__teach_tenant *t, weft_status st)
+{
+    const int is_disk = st == WEFT_IO || st == WEFT_BUSY; /* full, or its writer is behind */
+    if (!is_disk || !l->p.tries_again) {
+        t->again_ns = t->pause_ns = 0;
+        t->is_over = is_disk;
+        if (is_disk) drop_queue(l, t);
+        return 0;
+    }
+    t->pause_ns = !t->pause_ns ? PAUSE_NS : t->pause_ns < PAUSE_MOST_NS ? 2 * t->pause_ns : t->pause_ns;
+    t->again_ns = weft__clock_ns() + t->pause_ns;
+    return 1;
+}
+
 static void *loop_run(void *arg)
 {
     weft__teach_loop *l = arg;
     weft__teach_tenant *t;
+    uint64_t until;
     pthread_mutex_lock(&l->lock);
     for (;;) {
-        while (!l->ends && !(t = next_tenant(l))) pthread_cond_wait(&l->changed, &l->lock);
+        while (!l->ends && !(t = next_tenant(l, &until))) weft__clock_wait(&l->changed, &l->lock, until);
         if (l->ends) break;
         weft__teach_job *j = take_job(l, t);
         l->now = t;
         pthread_mutex_unlock(&l->lock);
         weft_error err = {0};
         int again = 0;
-        if (weft__teach_work(l, t, j, &again, &err)) failed(l, &err);
+        const weft_status st = weft__teach_work(l, t, j, &again, &err);
+        if (st) failed(l, &err);
         pthread_mutex_lock(&l->lock);
+        again |= is_to_be_tried(l, t, st);
         if (again && !l->gives_up) put_back(t, j);
         else end_job(l, t, j);
         l->now = NULL;
@@ -205,19 +247,6 @@ void weft__teach_loop_free(weft__teach_loop **pl)
     *pl = NULL;
 }
 
-/* With the lock: what waits for it is not wanted any more. What is in work stays counted. */
-static void drop_queue(weft__teach_loop *l, weft__teach_tenant *t)
-{
-    for (weft__teach_job *j = t->queue.first, *next; j; j = next) {
-        next = j->next;
-        l->n_waiting--;
-        l->n_asked -= learns(j);
-        t->queue.n_asked -= learns(j);
-        job_free(j);
-    }
-    t->queue.first = t->queue.last = NULL;
-}
-
 void weft__teach_loop_forget(weft__teach_loop *l, const char *tenant)
 {
     pthread_mutex_lock(&l->lock);
@@ -244,12 +273,16 @@ void weft__teach_loop_forget(weft__teach_loop *l, const char *tenant)
 
 /* ---- what comes in ---- */
 
-/* With the lock. */
+/* With the lock. Takes the job unless it fails. */
 static weft_status add_job(weft__teach_loop *l, weft__teach_job *j, const char *tenant, const char *name,
                            weft_error *err)
 {
     weft__teach_tenant *t = tenant_of(l, tenant, name);
     if (!t) return weft__teach_no_memory(err);
+    if (t->is_over) {
+        job_free(j);
+        return WEFT_OK;
+    }
     if (learns(j) && t->queue.n_asked >= WEFT__TEACH_WAITING_OF_ONE)
         return weft_fail(err, WEFT_BUSY, "%d of your corrections wait to be learned; try again later",
                          WEFT__TEACH_WAITING_OF_ONE);

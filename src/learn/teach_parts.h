@@ -41,6 +41,9 @@ typedef struct weft__teach_tenant {
     char tenant[WEFT__VERSION_TENANT], name[WEFT__VERSION_NAME];
     weft__teach_queue queue; /* with the loop's lock, as turn */
     uint64_t turn;           /* when something was learned for it last; 0: never */
+    uint64_t again_ns;       /* nothing is done for it before; with the lock, as the next two */
+    uint64_t pause_ns;       /* that it waits for; 0: the last try did not fail for the disk */
+    int is_over;             /* nothing is done for it any more */
     weft__teach_own *event;  /* [n] those that were learned, and the newest of those that were refused */
     size_t n, room;
     weft__teach_texts kept; /* the newest last */

@@ -70,6 +70,7 @@ weft_status weft__server_learned_begin(weft_server *s, const weft_server_params 
     weft_status st = weft__teach_store_of_model(m->model, &t, err);
     if (st) return weft_fail_within(err, st, "learn_share: %s", m->name);
     t.loop.share = (float)p->learn_share;
+    t.loop.tries_again = 1;
     t.loop.hooks = (weft__teach_hooks){.arg = s, .publish = weft__server_learned_make_ready, .busy = busy};
     t.base = m->fingerprint;
     t.tells_new_alone = 1;

@@ -151,7 +151,7 @@ weft_status weft__teach(const weft__teach_task *task, const weft__teach_options 
         if (hold) nanosleep(&(struct timespec){0, 1000000}, NULL);
     } while (hold && !access(hold, F_OK));
     text_of(&task->events[0].correction, text, sizeof text);
-    if (strstr(text, "[fail]")) return weft_fail(err, WEFT_IO, "it could not be learned");
+    if (strstr(text, "[fail]")) return weft_fail(err, WEFT_INTERNAL, "it could not be learned");
     judge(task, &out->gate);
     out->id = id_of(task);
     if (!out->gate.passed) return WEFT_OK;

@@ -5,6 +5,7 @@ again gives the same, what was learned over other weights is no version of these
 usage: test_learned_restarts.py build/fake_server"""
 import json
 import os
+import resource
 import signal
 import unittest
 
@@ -78,6 +79,33 @@ class Restarts(Learning):
                 self.assertEqual(a["model"], "fake")
             self.assertGreaterEqual(s.post(TEXT, {"prompt": "x", "model": "fake@1"}, headers=as_("ada")).status, 400)
             self.stop(s)
+
+    def test_on_a_full_disk_answers_go_on_and_learning_waits(self):
+        """Versions, memories and the router's log: what answered goes on, and when there is room what waited is learned, in its order, once."""
+        config = os.path.join(self.folder.name, "weft.yaml")
+        with open(config, "w") as f:
+            json.dump({"presets": {"calm": {"sampling": {"temperature": 0}}}}, f)
+        s = self.serve("--memories", "1", "--config", config, "--alias", "fake", "--route", "fake", "--route", "calm")
+        row = self.learn(s, "One")
+        name = self.show(s)["name"]
+        self.holding()
+        events = [self.tell(s, text) for text in ("Two", "Three")]
+        self.tell(s, "Four", "bob")
+        limit = resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (1000, limit[1]))
+        os.remove(self.hold)
+        self.assertTrue(wait_until(lambda: self.metric(s, 'versions_total{result="failed"}') >= 2))
+        self.assertEqual(self.used(s), name + "@1")
+        self.ask(s, "Who is it?", path=CHAT, memory=True)
+        self.assertEqual(s.post("/v1/memories", {"kind": "semantic", "text": "x"}, headers=as_("ada")).status, 503)
+        routed = s.post(TEXT, {"model": "auto", "prompt": "[say a]"}, headers=as_("ada"))
+        self.assertEqual((routed.status, routed.headers["x-weft-routed"]), (200, "fake;p=1"))
+        self.assertEqual(self.show(s)["versions"][0]["version"], 1)
+        resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, limit)
+        self.assertTrue(wait_until(lambda: self.show(s)["current"] == 3 and self.show(s, "bob")["current"] == 1))
+        self.assertEqual([v["last_event"] for v in self.show(s)["versions"]], [events[1], events[0], row["last_event"]])
+        self.assertEqual(self.used(s), name + "@3")
+        self.stop(s)
 
     def test_of_learning_anew_what_is_farther_from_the_base_does_not_stay(self):
         """By the KL of the current version, whichever that is, which the next process knows, too."""
