@@ -111,6 +111,7 @@ static weft_status rehearse(struct serve_options *o, weft_model *model, weft_err
     p.listen_fd = 0;
     p.add_adapters = 1;
     p.learn_share = -1;
+    p.learn_consolidate = NULL;
     weft_status st = model && o->server.learn_share >= 0 ? weft__teach_offline_can(model, err) : WEFT_OK;
     if (!st && model) st = weft_engine_new(model, &o->engine, &engine, err);
     if (!st) st = add_adapters(o, engine, err);
@@ -356,6 +357,10 @@ static const option_spec OPTIONS[] = {
      "below "
      "1 it has a core while nobody else wants it) (nothing is learned)",
      0, 1, NULL},
+    {"learn-consolidate", 0, OPT_TEXT, &given.server.learn_consolidate, "HH:MM",
+     "with --learn-share: at that local time, once a day, all that a caller's version knows is learned anew, where "
+     "something was taught since (when it is asked for)",
+     0, 0, NULL, NULL, serve_check_time},
     {"learn-days", 0, OPT_INT, &given.server.learn_days, "N", "how long they stay (for ever)", 1, 36500, NULL},
     {"learn-mb", 0, OPT_INT, &given.learn_mb, "MB", "of one caller at most, the oldest go (no limit)", 1, 1 << 30,
      NULL},

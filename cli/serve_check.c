@@ -39,6 +39,14 @@ int serve_check_url(const char *value, char *why, size_t room)
            say(why, room, "must be http://HOST[:PORT][/PATH] or https://");
 }
 
+int serve_check_time(const char *value, char *why, size_t room)
+{
+    static const char digits[] = "0123456789";
+    return (strspn(value, digits) == 2 && value[2] == ':' && strspn(value + 3, digits) == 2 && !value[5] &&
+            atoi(value) < 24 && atoi(value + 3) < 60) ||
+           say(why, room, "must be a time of the day, from 00:00 to 23:59");
+}
+
 int serve_check_address(const char *value, char *why, size_t room)
 {
     struct in6_addr to; /* room for both */
@@ -235,6 +243,7 @@ static const struct wanting {
     {"swap-mb", NULL, "store"},
     {"swap", "always", "store"},
     {"learn-share", NULL, "learn"},
+    {"learn-consolidate", NULL, "learn-share"},
     {"learn-days", NULL, "learn"},
     {"learn-mb", NULL, "learn"},
     {"feedback-per-hour", NULL, "learn"},

@@ -9,6 +9,7 @@
 
 /* option_spec's check: a URL of a collector; an address in digits; NAME=PATH; NAME=PATH[:SCALE]; a size. */
 int serve_check_url(const char *value, char *why, size_t room);
+int serve_check_time(const char *value, char *why, size_t room);
 int serve_check_address(const char *value, char *why, size_t room);
 int serve_check_model(const char *value, char *why, size_t room);
 int serve_check_adapter(const char *value, char *why, size_t room);

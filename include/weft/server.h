@@ -139,6 +139,9 @@ typedef struct weft_server_params {
     /* 1: memories are found by their embeddings, too, which the served model makes of those that have none yet and of
      * the question; with memories, and one model that stays loaded */
     int32_t memory_embed;
+    /* with learn_share: "HH:MM", local time, at which once a day all that a caller's current version knows is learned
+     * anew, where the caller has taught something since the last time; NULL: when it is asked for */
+    const char *learn_consolidate;
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         route_cost: float
         learn_share: float
         route_embed: bool
+        learn_consolidate: str
 
 
 class Server:

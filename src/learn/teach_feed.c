@@ -372,20 +372,30 @@ static weft_status read_one(weft__teach_store *t, const char *tenant, int looks_
     return st;
 }
 
-/* The same, unless it is being forgotten, or another tenant alone is wanted. */
-static weft_status read_tenant(weft__teach_store *t, const char *tenant, int looks_only, weft_error *err)
+int weft__teach_feed_enter(weft__teach_store *t, const char *tenant)
 {
-    if (t->has_only && strcmp(t->only, tenant)) return WEFT_OK;
+    if (t->has_only && strcmp(t->only, tenant)) return 0;
     pthread_mutex_lock(&t->lock);
     const int goes = t->ends || weft__teach_names_has(&t->going, tenant);
     t->is_reading = !goes;
     snprintf(t->reading, sizeof t->reading, "%s", tenant);
     pthread_mutex_unlock(&t->lock);
-    weft_status st = goes ? WEFT_OK : read_one(t, tenant, looks_only, err);
+    return !goes;
+}
+
+void weft__teach_feed_leave(weft__teach_store *t)
+{
     pthread_mutex_lock(&t->lock);
     t->is_reading = 0;
     pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
+}
+
+static weft_status read_tenant(weft__teach_store *t, const char *tenant, int looks_only, weft_error *err)
+{
+    if (!weft__teach_feed_enter(t, tenant)) return WEFT_OK;
+    const weft_status st = read_one(t, tenant, looks_only, err);
+    weft__teach_feed_leave(t);
     return st;
 }
 
@@ -462,10 +472,15 @@ void *weft__teach_feed_run(void *teach_store)
     weft__teach_store *t = teach_store;
     pthread_mutex_lock(&t->lock);
     while (!t->ends) {
-        const uint64_t n = t->n_woken;
         weft_error err = {0};
+        if (t->n_read && weft__teach_night_is_due(t)) { /* what was before is known */
+            pthread_mutex_unlock(&t->lock);
+            weft__teach_night_run(t);
+            pthread_mutex_lock(&t->lock);
+        }
+        const uint64_t n = t->n_woken;
         if (t->n_read == n) {
-            pthread_cond_wait(&t->changed, &t->lock);
+            weft__clock_wait(&t->changed, &t->lock, weft__teach_night_look(t));
             continue;
         }
         if (read_woken(t, &err) == WEFT_BUSY && !t->ends) { /* so much waits to be learned: the rest later */

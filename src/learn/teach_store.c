@@ -12,7 +12,7 @@
 #include "learn/public_text.h"
 #include "learn/teach_store_parts.h"
 
-enum { NAME = WEFT__VERSION_NAME };
+enum { NAME = WEFT__VERSION_NAME, LOOK_MS = 20000 /* at the clock of the day, which somebody may set */ };
 
 /* ---- names ---- */
 
@@ -155,7 +155,7 @@ static weft_status note(void *arg, const weft__version_row *row, weft_error *err
 
 void weft__teach_store_params_default(weft__teach_store_params *p)
 {
-    *p = (weft__teach_store_params){.looks_only = 0};
+    *p = (weft__teach_store_params){.consolidate_at = -1};
     weft__teach_loop_params_default(&p->loop);
 }
 
@@ -184,6 +184,7 @@ weft_status weft__teach_store_new(weft__learn_store *store, const weft__teach_st
     t->store = store;
     t->own = *params;
     t->p = params->loop;
+    t->look_ms = LOOK_MS;
     t->has_only = params->only != NULL;
     if (params->only) snprintf(t->only, sizeof t->only, "%s", params->only);
     t->n_woken = t->reads_all = !params->looks_only; /* what is there already is read */

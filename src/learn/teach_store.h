@@ -23,7 +23,10 @@ typedef struct weft__teach_store_params {
     /* weft_model_fingerprint of the model: answers of others teach nothing, and versions that were learned over others
      * are as if the gate had refused them; NULL: all do, and none is. Borrowed for good */
     const char *base;
-    int looks_only;      /* 1: what is there is known, and nothing new is learned */
+    int looks_only; /* 1: what is there is known, and nothing new is learned */
+    /* Minute of the day, local time (night.h), at which whoever has learned something since their last consolidation is
+     * consolidated, once; one that passed while nobody had the store is made good. Below 0: never */
+    int consolidate_at;
     int tells_new_alone; /* 1: versions of before are not published again: who wants one asks for its path */
     /* With each row that is added, when the store has it; by the thread that adds it. Or NULL */
     void (*told)(void *arg, const weft__version_row *row);
@@ -79,6 +82,14 @@ int32_t weft__teach_store_waiting(weft__teach_store *t, const char *tenant);
 weft_status weft__teach_store_forget(weft__teach_store *t, const char *tenant, weft__learn_totals *had,
                                      weft_error *err);
 weft_status weft__teach_store_consolidate(weft__teach_store *t, const char *tenant, weft_error *err);
+/* The consolidations of params->consolidate_at. */
+typedef struct weft__teach_night {
+    int at;          /* minute of the day; below 0: never */
+    int64_t next_ms; /* Unix time; 0: never */
+    int64_t done_ms; /* the last one for which all were looked at, by this process; 0: none was */
+    int64_t n_asked; /* callers that were due, since the start */
+} weft__teach_night;
+void weft__teach_store_night(weft__teach_store *t, weft__teach_night *out);
 /* Waits until all that was told to the store before is learned, or refused. */
 void weft__teach_store_wait(weft__teach_store *t);
 void weft__teach_store_get_stats(weft__teach_store *t, weft__teach_loop_stats *out);

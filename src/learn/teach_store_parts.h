@@ -49,6 +49,9 @@ struct weft__teach_store {
     weft__teach_names woken, going; /* of whom there is something new; who is being forgotten */
     int is_reading;
     char reading[WEFT__LEARN_TENANT];
+    weft__teach_night night; /* done_ms and n_asked */
+    int64_t (*now_ms)(void); /* NULL: by the system's clock, as it is but for tests; with the lock, as the next one */
+    int look_ms;             /* at the clock, so often */
     weft__teach_of **tenant; /* [n_tenants] */
     size_t n_tenants, room;
 };
@@ -73,5 +76,14 @@ weft_status weft__teach_feed_restore(weft__teach_store *t, weft_error *err);
 void *weft__teach_feed_run(void *teach_store);
 /* The store's listener. */
 void weft__teach_feed_woken(void *teach_store, const char *tenant, weft__learn_kind kind);
+/* Between these two a tenant is not forgotten. 0: it is being forgotten, or another one alone is wanted. */
+int weft__teach_feed_enter(weft__teach_store *t, const char *tenant);
+void weft__teach_feed_leave(weft__teach_store *t);
+
+/* ---- teach_night.c ---- */
+/* With the lock: has the time come, and when is the clock to be looked at again (0: never)? */
+int weft__teach_night_is_due(const weft__teach_store *t);
+uint64_t weft__teach_night_look(const weft__teach_store *t);
+void weft__teach_night_run(weft__teach_store *t);
 
 #endif

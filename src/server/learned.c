@@ -10,6 +10,7 @@
 
 #include "api/objects.h"
 #include "base/log.h"
+#include "learn/night.h"
 #include "learn/teach_store.h"
 #include "server/rules.h"
 
@@ -54,6 +55,13 @@ weft_status weft__server_learned_begin(weft_server *s, const weft_server_params 
 {
     weft__teach_store_params t;
     weft__server_model *m = s->models.first;
+    const int at = p->learn_consolidate ? weft__night_read(p->learn_consolidate) : -1;
+    if (p->learn_consolidate && at < 0)
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "learn_consolidate '%.20s': must be a time of the day, from 00:00 to 23:59",
+                         p->learn_consolidate);
+    if (p->learn_consolidate && !(p->learn_share >= 0))
+        return weft_fail(err, WEFT_ARGUMENT, "learn_consolidate: a server learns with learn_share alone");
     if (!(p->learn_share >= 0)) return WEFT_OK;
     if (p->learn_share > 1)
         return weft_fail(err, WEFT_ARGUMENT, "learn_share %g: must be from 0 to 1, or below 0: nothing is learned",
@@ -73,6 +81,7 @@ weft_status weft__server_learned_begin(weft_server *s, const weft_server_params 
     t.loop.tries_again = 1;
     t.loop.hooks = (weft__teach_hooks){.arg = s, .publish = weft__server_learned_make_ready, .busy = busy};
     t.base = m->fingerprint;
+    t.consolidate_at = at;
     t.tells_new_alone = 1;
     t.told = learned_told;
     t.told_arg = s;
@@ -262,6 +271,7 @@ static void put_result(weft__strbuf *out, const char *result, int64_t n)
 void weft__server_learned_put_metrics(const weft_server *s, weft__strbuf *out)
 {
     weft__teach_loop_stats stats;
+    weft__teach_night night;
     if (!s->teacher) return;
     weft__teach_store_get_stats(s->teacher, &stats);
     weft__strbuf_puts(out,
@@ -281,4 +291,15 @@ void weft__server_learned_put_metrics(const weft_server *s, weft__strbuf *out)
                         "\n# HELP weft_learn_seconds_total Time of learning, its rests included.\n"
                         "# TYPE weft_learn_seconds_total counter\nweft_learn_seconds_total %.3f\n",
                         stats.n_waiting, weft__teach_store_n_others(s->teacher), stats.seconds);
+    weft__teach_store_night(s->teacher, &night);
+    if (night.at < 0) return;
+    weft__strbuf_printf(out,
+                        "# HELP weft_learn_consolidations_due_total Callers of whom all was to be learned anew at the "
+                        "time of the day for that.\n# TYPE weft_learn_consolidations_due_total counter\n"
+                        "weft_learn_consolidations_due_total %" PRId64
+                        "\n# HELP weft_learn_consolidated_timestamp_seconds The last such time for which this process "
+                        "has asked for all of them; 0: none.\n"
+                        "# TYPE weft_learn_consolidated_timestamp_seconds gauge\n"
+                        "weft_learn_consolidated_timestamp_seconds %" PRId64 "\n",
+                        night.n_asked, night.done_ms / 1000);
 }

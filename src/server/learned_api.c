@@ -25,6 +25,7 @@ typedef struct learned_history {
     const char *base; /* the fingerprint of the weights that are served */
     weft__strbuf row[VERSIONS_SHOWN];
     size_t n;
+    weft__strbuf anew; /* the last row of a consolidation */
 } learned_history;
 
 static void put_member(weft__strbuf *out, const weft__json *root, const char *name, int always)
@@ -37,8 +38,8 @@ static void put_member(weft__strbuf *out, const weft__json *root, const char *na
 }
 
 /* Of {"reason":"kl","kl":0.03}; without the second it was not measured; with "by" and "why" of a consolidation, the
- * events that came in by it, and with the "base" that it was made over. */
-static void put_report(weft__strbuf *out, const char *report, const char *base)
+ * events that came in by it, and with the "base" that it was made over. 1: of a consolidation. */
+static int put_report(weft__strbuf *out, const char *report, const char *base)
 {
     weft__json *root = NULL;
     double kl;
@@ -57,7 +58,9 @@ static void put_report(weft__strbuf *out, const char *report, const char *base)
         weft__strbuf_printf(out, "%s%" PRId64 "%s", i ? "," : ",\"came_in\":[", event, i + 1 == n ? "]" : "");
     }
     if (weft__teach_report_is_others(root, base)) weft__strbuf_puts(out, ",\"other_model\":true");
+    const int is_anew = weft__json_get(root, "by") != NULL;
     weft__json_free(&root);
+    return is_anew;
 }
 
 static int add_version(void *arg, const weft__learn_version *v)
@@ -73,14 +76,20 @@ static int add_version(void *arg, const weft__learn_version *v)
     weft__strbuf_printf(out, "{\"version\":%" PRId64 ",\"what\":\"%s\",\"parent\":%s,\"content\":", v->version,
                         weft__version_what_name(what), *v->parent ? v->parent : "0");
     weft__json_write_string(out, v->content, strlen(v->content));
-    put_report(out, v->report, h->base);
+    const int is_anew = put_report(out, v->report, h->base);
     weft__strbuf_printf(out, ",\"first_event\":%" PRId64 ",\"last_event\":%" PRId64 ",\"time_ms\":%" PRId64 "}",
                         v->first_event, v->last_event, v->time_ms);
+    if (is_anew) {
+        h->anew.len = 0;
+        weft__strbuf_put(&h->anew, out->data, out->len);
+    }
     return out->failed;
 }
 
+/* The versions, and behind them what the last consolidation became, and when there will be one by itself. */
 static weft_status put_history(weft_server *s, const char *tenant, weft__strbuf *out, weft_error *err)
 {
+    weft__teach_night night;
     learned_history *h = weft__alloc_zero(1, sizeof *h);
     if (!h) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the history");
     h->base = s->models.first->fingerprint;
@@ -92,6 +101,16 @@ static weft_status put_history(weft_server *s, const char *tenant, weft__strbuf 
         weft__strbuf_put(out, row->data, row->len);
         out->failed |= row->failed;
     }
+    weft__teach_store_night(s->teacher, &night);
+    weft__strbuf_puts(out, "],\"consolidation\":{");
+    if (night.at >= 0)
+        weft__strbuf_printf(out, "\"at\":\"%02d:%02d\",\"next_ms\":%" PRId64 ",", night.at / 60, night.at % 60,
+                            night.next_ms);
+    weft__strbuf_puts(out, "\"last\":");
+    weft__strbuf_puts(out, h->anew.len ? "" : "null");
+    weft__strbuf_put(out, h->anew.data, h->anew.len);
+    out->failed |= h->anew.failed;
+    weft__strbuf_free(&h->anew);
     for (size_t i = 0; i < VERSIONS_SHOWN; i++) weft__strbuf_free(&h->row[i]);
     weft__free(h);
     return st;
@@ -121,7 +140,7 @@ static int put_learning(weft_server *s, const char *tenant, weft__strbuf *out, w
     if (!st && (st = weft__learn_count(s->learn, tenant, &n, &err)) == WEFT_NOT_FOUND) st = WEFT_OK;
     weft__teach_store_go_on(s->teacher);
     weft__strbuf_printf(out,
-                        "],\"counts\":{\"answers\":%" PRId64 ",\"events\":%" PRId64 ",\"memories\":%" PRId64
+                        "},\"counts\":{\"answers\":%" PRId64 ",\"events\":%" PRId64 ",\"memories\":%" PRId64
                         ",\"versions\":%" PRId64 "}}",
                         n.n_answers, n.n_events, n.n_memories, n.n_versions);
     return weft__server_learn_fault(st, &err, NULL, error);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "learn/teach_store_parts.h"
 #include "api/fields.h"
 #include "server/server.h"
 #include "weft/server.h"
@@ -107,6 +108,7 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
                {"config", &p->config_file},
                {"metrics-file", &p->metrics_file},
                {"learn", &p->learn_dir},
+               {"learn-consolidate", &p->learn_consolidate},
                {"route-by", &p->route_by},
                {"adapter", &adapter}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -131,6 +133,25 @@ static uint64_t clock_of_file(void)
     if (f && fscanf(f, "%llu", &ms) != 1) ms = 0;
     if (f) fclose(f);
     return ms;
+}
+
+/* The calendar of who learns, likewise, of WEFT_FAKE_NIGHT: Unix time. */
+static int64_t night_of_file(void)
+{
+    long long ms = 0;
+    FILE *f = fopen(getenv("WEFT_FAKE_NIGHT"), "r");
+    if (f && fscanf(f, "%lld", &ms) != 1) ms = 0;
+    if (f) fclose(f);
+    return ms;
+}
+
+static void look_at_night(weft__teach_store *t)
+{
+    pthread_mutex_lock(&t->lock);
+    t->now_ms = night_of_file;
+    t->look_ms = 5;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
 }
 
 /* What the server prints of itself instead of serving; 0 where that is not asked for. */
@@ -227,6 +248,7 @@ int main(int argc, char **argv)
     pthread_mutex_lock(&server->limits.lock);
     if (getenv("WEFT_FAKE_CLOCK")) server->limits.now_ms = clock_of_file;
     pthread_mutex_unlock(&server->limits.lock);
+    if (getenv("WEFT_FAKE_NIGHT")) look_at_night(server->teacher);
     signal(SIGTERM, on_signal);
     signal(SIGHUP, on_hangup);
     printf("%s\n", weft_server_address(server));

@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import signal
+import time
 import unittest
 
 from learned_case import ADMIN, Learning, as_
@@ -79,6 +80,79 @@ class Restarts(Learning):
                 self.assertEqual(a["model"], "fake")
             self.assertGreaterEqual(s.post(TEXT, {"prompt": "x", "model": "fake@1"}, headers=as_("ada")).status, 400)
             self.stop(s)
+
+    def test_once_a_day_what_was_learned_is_learned_anew(self):
+        """At its time, of those who were taught something since, refused or not; not twice, whoever starts again; and what was killed at it is done."""
+        clock, began = os.path.join(self.folder.name, "clock"), time.time()
+        at = time.strftime("%H:%M", time.gmtime(began + 12 * 3600))
+
+        def set_clock(ms):
+            with open(clock + ".new", "w") as f:
+                f.write(str(ms))
+            os.replace(clock + ".new", clock)
+
+        def start(due, ms):
+            """What a server makes of a moment: who was due, and that all were looked at."""
+            s = self.serve("--learn-consolidate", at, WEFT_FAKE_NIGHT=clock, TZ="UTC0")
+            self.looked(s, due, ms)
+            return s
+        set_clock(int(began * 1000))
+        s = self.serve("--learn-consolidate", at, WEFT_FAKE_NIGHT=clock, TZ="UTC0")
+        for text, who in (("One", "ada"), ("Two", "ada"), ("[reject kl]", "bob")):
+            self.learn(s, text, who)
+        self.ask(s, "Who is it?", "eve")
+        told = self.show(s)["consolidation"]
+        night = told["next_ms"]
+        self.assertEqual(told, {"at": at, "next_ms": night, "last": None})
+        self.assertEqual(time.strftime("%H:%M:%S", time.gmtime(night / 1000)), at + ":00")
+        self.assertTrue(0 < night - began * 1000 <= 12 * 3600 * 1000 + 1)
+        self.assertEqual(self.metric(s, "consolidations_due_total"), 0)
+        self.holding()
+        set_clock(night)
+        self.looked(s, 2, night)
+        s.kill()
+        os.remove(self.hold)
+        s = start(2, night)
+        self.assertTrue(wait_until(lambda: all(self.show(s, who)["consolidation"]["last"] for who in ("ada", "bob"))))
+        shown = {who: self.show(s, who) for who in ("ada", "bob", "eve")}
+        self.assertEqual([[v.get("by", "") for v in shown[who]["versions"]] for who in shown], [["retrained", "", ""], ["retried", ""], []])
+        for who in ("ada", "bob"):
+            self.assertEqual(shown[who]["consolidation"]["last"], shown[who]["versions"][0])
+        self.assertEqual(shown["ada"]["consolidation"]["next_ms"] - night, 24 * 3600000)
+        self.is_as_told("get", "/v1/learn", s.get("/v1/learn", headers=as_("ada")))
+        self.stop(s)
+        s = start(0, night)  # nobody twice
+        tomorrow = shown["ada"]["consolidation"]["next_ms"]
+        set_clock(tomorrow + 5 * 3600 * 1000)  # nor who was taught nothing
+        self.looked(s, 0, tomorrow)
+        self.learn(s, "Three")
+        self.looked(s, 0, tomorrow)
+        self.assertEqual(self.show(s)["consolidation"]["last"], shown["ada"]["consolidation"]["last"])
+        set_clock(self.show(s)["consolidation"]["next_ms"])
+        self.assertTrue(wait_until(lambda: self.show(s)["consolidation"]["last"]["version"] > 3))
+        self.assertEqual(self.metric(s, "consolidations_due_total"), 1)
+        self.assertEqual({who: self.show(s, who)["versions"] for who in ("bob", "eve")}, {who: shown[who]["versions"] for who in ("bob", "eve")})
+        self.stop(s)
+        s = self.serve()
+        self.assertEqual(list(self.show(s)["consolidation"]), ["last"])
+        self.assertIsNone(self.metric(s, "consolidations_due_total"))
+        self.stop(s)
+
+    def test_what_is_learned_after_the_hour_waits_for_the_next(self):
+        """Whoever starts again meanwhile; by the system's own clock."""
+        began = int(time.time()) // 60 * 60 - 120
+        for turn in range(2):
+            s = self.serve("--learn-consolidate", time.strftime("%H:%M", time.gmtime(began)), TZ="UTC0")
+            self.looked(s, 0, began * 1000)
+            self.assertEqual(self.show(s)["consolidation"]["next_ms"], (began + 86400) * 1000)
+            if not turn:
+                self.learn(s, "One")
+            self.assertEqual([v["version"] for v in self.show(s)["versions"]], [1])
+            self.stop(s)
+
+    def looked(self, s, due, ms):
+        self.assertTrue(wait_until(lambda: self.metric(s, "consolidated_timestamp_seconds") == ms // 1000))
+        self.assertEqual(self.metric(s, "consolidations_due_total"), due)
 
     def test_on_a_full_disk_answers_go_on_and_learning_waits(self):
         """Versions, memories and the router's log: what answered goes on, and when there is room what waited is learned, in its order, once."""

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* kill_kept.c: claims on what is made of feedback where the process is killed, or the disk is full, at each write and
- * each rename: memories, versions and their files, the router's log. What was acknowledged is there; what a row names is
- * there whole; nothing is half made, and the next process makes the rest; who was forgotten is in no file. A child does
- * the work; the writes of SQLite, of files and of logs pass through here. */
+ * each rename: memories, versions and their files, the router's log. What was acknowledged is there; what a row names
+ * is there whole; nothing is half made, and the next process makes the rest; who was forgotten is in no file. A child
+ * does the work; the writes of SQLite, of files and of logs pass through here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -453,7 +453,7 @@ static void prepare(void)
 
 static int at_each_write(int how)
 {
-    const int step = CLAIMS_SWEPT(CLAIMS_REPEATED(7, 13, 29), 1);
+    const int step = CLAIMS_SWEPT(CLAIMS_REPEATED(7, 37, 61), 1);
     int n_half = 0;
     for (int n = 1 + how;; n += step) {
         prepare();
@@ -528,9 +528,9 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(killed_at_each_write),
-                                       cmocka_unit_test(killed_within_each_write),
-                                       cmocka_unit_test(no_room_at_each_write), cmocka_unit_test(what_is_left_is_removed)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_at_each_write), cmocka_unit_test(killed_within_each_write),
+        cmocka_unit_test(no_room_at_each_write), cmocka_unit_test(what_is_left_is_removed)};
     watch_sqlite();
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
