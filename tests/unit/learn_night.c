@@ -24,7 +24,7 @@ static void times_are_read(void **state)
 static void each_day_has_it_once(void **state)
 {
     static const char *const zones[] = {"UTC0", "CET-1CEST,M3.5.0,M10.5.0/3", "EST5EDT,M3.2.0,M11.1.0", "LHST-10:30LHDT-11,M10.1.0,M4.1.0"};
-    static const int minutes[] = {0, 119, 120, 150, 180, 1439};
+    static const int minutes[] = {0, 120, 150, 1439};
     const int64_t noon = 1774094400; /* 2026-03-21; two weeks have both changes of spring but that of New York */
     (void)state;
     for (size_t z = 0; z < sizeof zones / sizeof *zones; z++) {
@@ -35,7 +35,7 @@ static void each_day_has_it_once(void **state)
                 const int64_t from = (noon + (const int64_t[]){0, 218 * 86400, -15 * 86400}[turn]) * 1000;
                 const int n_days = 16;
                 int64_t last = weft__night_last(minutes[m], from), n = 0;
-                for (int64_t now = from; now < from + n_days * 86400000ll; now += 600000) {
+                for (int64_t now = from; now < from + n_days * 86400000ll; now += 1800000) {
                     const int64_t then = weft__night_last(minutes[m], now), next = weft__night_next(minutes[m], now);
                     if (then > now || now - then > 25 * 3600000 || next <= now || next - now > 25 * 3600000)
                         fail_msg("%s %d at %lld: %lld, %lld", zones[z], minutes[m], (long long)now, (long long)then, (long long)next);
