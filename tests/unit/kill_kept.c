@@ -163,12 +163,14 @@ static int tell(kept *k, const char *tenant, const char *id, const char *text)
 {
     weft__learn_told told;
     int64_t number;
+    char key[64];
+    snprintf(key, sizeof key, "%s says %s", tenant, id);
     const weft__learn_feedback f = {.tenant = tenant,
                                     .id = id,
                                     .kind = WEFT__LEARN_CORRECTION,
                                     .text = text,
                                     .n_text = strlen(text),
-                                    .key = id,
+                                    .key = key,
                                     .time_ms = 2000};
     if (weft__learn_tell(k->store, &f, &told, NULL)) return 0;
     weft__route_book_reward(k->book, tenant, id, 0);

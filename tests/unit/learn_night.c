@@ -10,7 +10,8 @@
 
 static void times_are_read(void **state)
 {
-    static const char *const bad[] = {"", "3:00", "03:0", "24:00", "03:60", "0300", "03:00 ", " 3:00", "-1:00", "03.00", "aa:bb"};
+    static const char *const bad[] = {"",       "3:00",  "03:0",  "24:00", "03:60", "0300",
+                                      "03:00 ", " 3:00", "-1:00", "03.00", "aa:bb"};
     (void)state;
     assert_int_equal(weft__night_read("00:00"), 0);
     assert_int_equal(weft__night_read("03:05"), 185);
@@ -23,7 +24,8 @@ static void times_are_read(void **state)
  * the next one is what the last one becomes. */
 static void each_day_has_it_once(void **state)
 {
-    static const char *const zones[] = {"UTC0", "CET-1CEST,M3.5.0,M10.5.0/3", "EST5EDT,M3.2.0,M11.1.0", "LHST-10:30LHDT-11,M10.1.0,M4.1.0"};
+    static const char *const zones[] = {"UTC0", "CET-1CEST,M3.5.0,M10.5.0/3", "EST5EDT,M3.2.0,M11.1.0",
+                                        "LHST-10:30LHDT-11,M10.1.0,M4.1.0"};
     static const int minutes[] = {0, 120, 150, 1439};
     const int64_t noon = 1774094400; /* 2026-03-21; two weeks have both changes of spring but that of New York */
     (void)state;
@@ -38,9 +40,11 @@ static void each_day_has_it_once(void **state)
                 for (int64_t now = from; now < from + n_days * 86400000ll; now += 1800000) {
                     const int64_t then = weft__night_last(minutes[m], now), next = weft__night_next(minutes[m], now);
                     if (then > now || now - then > 25 * 3600000 || next <= now || next - now > 25 * 3600000)
-                        fail_msg("%s %d at %lld: %lld, %lld", zones[z], minutes[m], (long long)now, (long long)then, (long long)next);
+                        fail_msg("%s %d at %lld: %lld, %lld", zones[z], minutes[m], (long long)now, (long long)then,
+                                 (long long)next);
                     n += then != last;
-                    if (then < last || (then != last && then - last < 22 * 3600000ll)) fail_msg("%s %d: twice a day", zones[z], minutes[m]);
+                    if (then < last || (then != last && then - last < 22 * 3600000ll))
+                        fail_msg("%s %d: twice a day", zones[z], minutes[m]);
                     last = then;
                 }
                 assert_in_range(n, n_days - 1, n_days + 1);
