@@ -26,7 +26,7 @@ set(weft_test_costs
     backend_conformance 65 golden 60 check-kernels 50 hf_reference 50 quality 45 pull 15 pull_transfer 30 grammar 40
         server 40 golden-avx2 30 soak 40
     text_grammar_limits 30 text_grammar_masks 30 bench 20 bench_scripts 40 golden-ref 25 backend_threads 20
-        server_hostile 45 server_adapters 20 server_clients 20
+        server_hostile 45 server_adapters 20 server_clients 20 kill_kept 20
     text_tokenizer_limits 15 text_speed 15 text_regex 20 jinja_templates 15 cli 15 terminal 30 top 15 hostile 15 same
         15 same-avx2 15
     backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_drafts 60
@@ -62,7 +62,7 @@ set(weft_of_one_thread
         sched_heap sched_sim sched_queue train_data train_mix train_steer train_steered train_refused train_curve
     config config_stages server_limits text_stop http_peer http_tls api_answers api_fields api_message api_objects
         api_tools terminal
-    engine_calls engine_apply route_book train_job learn_version text_answer_forms
+    engine_calls engine_apply route_book train_job learn_version learn_night text_answer_forms
     top outputs route search quality_answers memories base_base64 base_svg learn_merkle learn_witness)
 
 # What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these
