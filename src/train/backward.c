@@ -237,6 +237,7 @@ static void linear(weft__trainer *t, const struct weft__train_op *op)
                                  .a_mark = t->a_mark};
         weft__train_multiply(t, &p);
     }
+    if (op->pair >= 0 && t->fisher && t->fisher->sees) weft__train_fisher_see(t, op);
     if (op->pair >= 0) pair_back(t, op);
     if (op->w_grad) {
         weft__train_product p = {.m = n,

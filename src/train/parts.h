@@ -58,6 +58,15 @@ struct weft__train_segment {
     int32_t first, last; /* body ops */
 };
 
+/* How much each output and input of the pairs' matrices matters to what was shown. */
+struct weft__train_fisher {
+    double *out, *in; /* sums over rows of squares: [N] of the gradient behind the matrix, [K] of what it reads */
+    int64_t (*at)[2]; /* [pairs] where each pair's begin */
+    double *grams;    /* per thread two of [r, r] */
+    double n_targets;
+    int sees; /* the pass in work is looked at */
+};
+
 /* One thread's scratch. */
 struct weft__train_thread {
     float *row;   /* [2 * widest] */
@@ -99,8 +108,9 @@ struct weft__trainer {
     int goes_on; /* with an adapter: what losses call the base has it */
     float *muon; /* two matrices and two squares, of the largest that are Muon's */
     int64_t muon_matrix, muon_square;
-    double *cap, *cap_squares; /* [pairs] the largest norm; per thread [r, r]; NULL: none */
-    float *aside;              /* [n_floats] where parameters are put aside; NULL: they never were */
+    struct weft__train_fisher *fisher; /* fisher.c; NULL: nothing was shown */
+    double *cap, *cap_squares;         /* [pairs] the largest norm; per thread [r, r]; NULL: none */
+    float *aside;                      /* [n_floats] where parameters are put aside; NULL: they never were */
     int has_aside;
 
     weft_buffer *arena;        /* activations and gradients */
@@ -181,6 +191,10 @@ void weft__train_backward(weft__trainer *t, int32_t first, int32_t last);
 /* attention.c */
 void weft__train_attend(weft__trainer *t, const struct weft__train_op *op);
 void weft__train_attend_back(weft__trainer *t, const struct weft__train_op *op);
+/* fisher.c: what op's pair shows on the way back, where it is looked at; and the gradient of the penalty, of a step that
+ * divides by `weight`. */
+void weft__train_fisher_see(weft__trainer *t, const struct weft__train_op *op);
+void weft__train_fisher_hold(weft__trainer *t, double weight);
 /* The product, and its count. */
 void weft__train_multiply(weft__trainer *t, const weft__train_product *p);
 

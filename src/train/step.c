@@ -69,6 +69,7 @@ weft_status weft__trainer_step(weft__trainer *t, weft__train_step *out, weft_err
 {
     if (t->n_added == 0 || t->total_weight <= 0)
         return weft_fail(err, WEFT_STATE, "%s: no row with a target was added since the last step", t->src.label);
+    if (t->fisher) weft__train_fisher_hold(t, t->total_weight);
     double norm = gradient_norm(t) / t->total_weight;
     if (!isfinite(norm)) {
         memset(t->grad, 0, (size_t)t->n_floats * sizeof *t->grad);

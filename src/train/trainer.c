@@ -70,6 +70,7 @@ static weft_status check_numbers(const weft__train_options *o, weft_error *err)
         {"n_steps", (double)o->n_steps, 0, 1e15},
         {"optimizer", o->optimizer, WEFT__TRAIN_ADAMW, WEFT__TRAIN_MUON},
         {"l2_sp", (double)o->l2_sp, 0, 100},
+        {"ewc", (double)o->ewc, 0, 1e9},
         {"norm_cap", (double)o->norm_cap, 0, 1e6},
         {"schedule", o->schedule, WEFT__TRAIN_LR_CONSTANT, WEFT__TRAIN_LR_ONE_CYCLE},
     };
