@@ -94,6 +94,7 @@ static void read_options(const weft__json *v, weft__teach_options *o, weft__gate
     number(v, "hold_at", &o->hold_at);
     number(v, "norm_cap", &o->norm_cap);
     number(v, "l2_sp", &o->l2_sp);
+    number(v, "ewc", &o->ewc);
     whole(v, "nearest", &o->nearest);
     whole(v, "draws", &o->draws);
     whole(v, "more_draws", &o->more_draws);

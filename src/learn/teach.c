@@ -37,6 +37,7 @@ void weft__teach_options_default(weft__teach_options *o)
                                .stop_at = -0.1f,
                                .hold_at = -0.2f,
                                .norm_cap = 0.25f,
+                               .ewc = 1,
                                .attempts = 3,
                                .styles = 1,
                                .style = {.rank = 8,
@@ -307,6 +308,27 @@ static weft_status add_wrong_rows(weft__teach_inner *s, int32_t rows_most, weft_
     return st;
 }
 
+/* What the version before says of what is replayed is to stay (elastic weight consolidation). It is told anew for each
+ * version, so that no file has it: what is replayed is all that was learned. */
+static weft_status show_replayed(weft__teach_inner *s, weft_error *err)
+{
+    weft__trainer_info info;
+    const size_t n = s->o->ewc > 0 && s->task->parent && !s->style.n ? (size_t)s->task->n_replay : 0;
+    weft_status st = WEFT_OK;
+    weft__trainer_describe(s->t, &info);
+    for (size_t i = 0; !st && i < n;) {
+        weft__teach_rows_clear(&s->rows);
+        for (; i < n && s->rows.n + s->kept.text[i].n - 1 <= info.max_rows; i++)
+            if (!weft__teach_rows_put(&s->rows, &s->kept.text[i], NULL)) return weft__teach_no_memory(err);
+        if (!s->rows.n)
+            return weft_fail(err, WEFT_LIMIT, "a correction of %d tokens; learning takes %d at most", s->kept.text[i].n,
+                             info.max_rows);
+        const weft__train_batch b = weft__teach_rows_batch(&s->rows);
+        st = weft__trainer_show(s->t, &b, err);
+    }
+    return st;
+}
+
 static weft_status make_steps(weft__teach_inner *s, weft__teach_report *out, weft_error *err)
 {
     weft__trainer_info info;
@@ -461,6 +483,7 @@ static weft_status attempt(const weft__teach_task *task, const weft__teach_optio
     if (!st)
         st = weft__gate_open(s.t, task->tok, &s.judge, task->events, task->n_events, WEFT__TEACH_ANSWER, &gate, err);
     if (!st && !(s.began = copy_params(s.t))) st = weft__teach_no_memory(err);
+    if (!st) st = show_replayed(&s, err);
     out->judge_s += weft__teach_since(&ns);
     if (!st) st = s.style.n ? weft__teach_speak(&s, out, err) : make_steps(&s, out, err);
     out->learn_s += weft__teach_since(&ns);

@@ -37,6 +37,7 @@ typedef struct weft__teach_options {
     /* log p that the least likely token of every correction must have: to stop, and when the scale is taken back */
     float stop_at, hold_at;
     float norm_cap, l2_sp; /* as weft__train_options has them; l2_sp: of a version that goes on from another */
+    float ewc; /* likewise: that what is replayed stays as that one has it, by what its answers hang on; 0: none */
     /* Corrections that have a style in common (teach_style.h) are learned by another recipe, where there is no parent:
      * rank, targets and lr of its own; `first_steps` of the corrections alone, by which other answers are said in the
      * style; then `steps` at most from the beginning, each with the corrections and per_step of these answers, which

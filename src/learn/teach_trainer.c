@@ -43,6 +43,7 @@ weft_status weft__teach_trainer_open(const weft__source *base, const weft__teach
     t.lr = lora->lr;
     t.weight_decay = 0;
     t.l2_sp = lora->l2_sp;
+    t.ewc = o->ewc;
     t.exact = 1; /* the steps are few, and a correction is to come out as it is asked for later */
     t.norm_cap = o->norm_cap;
     t.stop = o->stop;
