@@ -3,6 +3,7 @@
  * what it was taught and as little else as can be, the same events give the same content, and each reason of the gate
  * refuses. */
 #include "learn_lesson.h"
+#include "learn/teach_trainer.h"
 #include "train_steps.h"
 
 #include "train/answers.h"
@@ -132,6 +133,56 @@ static void what_is_replayed_holds_beside_many_others(void **state)
     const double apart = moved(&l, 2);
     if (!(apart < 0.8 * in_one)) fail_msg("KL %g, %g where all have turns alike", apart, in_one);
     weft__teach_texts_free(&all);
+    lesson_close(&l);
+}
+
+/* log p of the least likely token of x's answer, by what was written. */
+static float least_of(lesson *l, const weft__teach_text *x)
+{
+    weft__adapt *a = NULL;
+    weft__trainer *t = NULL;
+    uint8_t right;
+    float least;
+    assert_int_equal(weft__adapt_open(path, NULL, UINT64_MAX, &a, NULL), WEFT_OK);
+    const weft__teach_lora lora = {.like = a, .lr = l->o.lr, .max_rows = 64};
+    assert_int_equal(weft__teach_trainer_open(&l->m->src, &l->o, &lora, &t, NULL), WEFT_OK);
+    assert_int_equal(weft__trainer_start_adapter(t, a, NULL), WEFT_OK);
+    assert_int_equal(weft__teach_check(t, x, 1, &right, &least, NULL), WEFT_OK);
+    weft__trainer_destroy(&t);
+    weft__adapt_close(&a);
+    return least;
+}
+
+/* By what its answers hang on, what was learned before stays where nothing else holds it. */
+static void what_was_learned_before_is_held(void **state)
+{
+    (void)state;
+    lesson l;
+    weft__adapt *parent = NULL;
+    weft__teach_texts next = {0};
+    float least[2];
+    lesson_open(&l);
+    taught(&l);
+    weft__teach_text before = l.event.correction;
+    const float first = least_of(&l, &before);
+    assert_int_equal(weft__adapt_open(path, NULL, UINT64_MAX, &parent, NULL), WEFT_OK);
+    add_text(&next, 7, 3);
+    l.event = (weft__teach_event){.correction = next.text[0]};
+    l.task.replay = &before;
+    l.task.n_replay = 1;
+    l.task.parent = parent;
+    l.o.replay = l.o.neighbour = l.o.anchor = 0;
+    l.o.replay_per_step = 0;
+    for (int i = 0; i < 2; i++) {
+        l.o.ewc = i ? 10 : 0;
+        taught(&l);
+        least[i] = least_of(&l, &before);
+        assert_true(least_of(&l, &next.text[0]) >= l.o.hold_at - 1e-3f); /* and the next one is learned */
+    }
+    if (!(first - least[1] < 0.5f))
+        fail_msg("log p %g, then %g, and %g where it is held", (double)first, (double)least[0], (double)least[1]);
+    weft__teach_texts_free(&next);
+    weft__adapt_close(&parent);
     lesson_close(&l);
 }
 
@@ -380,6 +431,7 @@ int main(void)
         cmocka_unit_test(neighbours_hold_others),
         cmocka_unit_test(the_nearest_hold_beside_many_others),
         cmocka_unit_test(what_is_replayed_holds_beside_many_others),
+        cmocka_unit_test(what_was_learned_before_is_held),
         cmocka_unit_test(the_same_events_give_the_same_content),
         cmocka_unit_test(a_reward_and_its_opposite_turn_the_first_step),
         cmocka_unit_test(answers_are_those_of_one_at_a_time),
