@@ -179,7 +179,7 @@ static void what_was_learned_before_is_held(void **state)
         least[i] = least_of(&l, &before);
         assert_true(least_of(&l, &next.text[0]) >= l.o.hold_at - 1e-3f); /* and the next one is learned */
     }
-    if (!(first - least[1] < 0.5f))
+    if (!(first - least[1] < 0.5f * (first - least[0])))
         fail_msg("log p %g, then %g, and %g where it is held", (double)first, (double)least[0], (double)least[1]);
     weft__teach_texts_free(&next);
     weft__adapt_close(&parent);
