@@ -191,7 +191,7 @@ void weft__train_backward(weft__trainer *t, int32_t first, int32_t last);
 /* attention.c */
 void weft__train_attend(weft__trainer *t, const struct weft__train_op *op);
 void weft__train_attend_back(weft__trainer *t, const struct weft__train_op *op);
-/* fisher.c: what op's pair shows on the way back, where it is looked at; and the gradient of the penalty, of a step that
+/* fisher.c: what op's pair shows on the way back, where it is looked at; the gradient of the penalty, of a step that
  * divides by `weight`. */
 void weft__train_fisher_see(weft__trainer *t, const struct weft__train_op *op);
 void weft__train_fisher_hold(weft__trainer *t, double weight);

@@ -148,7 +148,7 @@ static void plain_steps(weft__trainer *t)
     assert_int_equal(weft__trainer_step(t, NULL, NULL), WEFT_OK);
 }
 
-/* Of two trainers that have moved alike, the one that is held goes by the penalty's gradient less far than the other. */
+/* Of two trainers that have moved alike, the one that is held stays behind by the penalty's gradient. */
 static void it_is_held_by_the_gradient_of_the_penalty(void **state)
 {
     (void)state;
