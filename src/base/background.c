@@ -28,12 +28,6 @@ static _Thread_local struct {
     uint64_t own_ns;  /* its own time at the end of its last rest */
 } self;
 
-static uint64_t own_ns(void)
-{
-    struct timespec t;
-    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) ? 0 : (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* Work goes on for WORK_NS from now, of which `did` are over. */
 static void background_go_on(uint64_t did)
 {
@@ -43,7 +37,7 @@ static void background_go_on(uint64_t did)
 static void rest(void)
 {
     if (weft__clock_ns() < self.next_ns) return;
-    uint64_t own = own_ns(), did = own - self.own_ns;
+    uint64_t own = weft__clock_thread_ns(), did = own - self.own_ns;
     if (did < WORK_NS) { /* the time was others' */
         background_go_on(did);
         return;
@@ -106,7 +100,7 @@ static void *background_run(void *arg)
     self.is_one = 1;
     self.job = j;
     self.n_cores = weft__machine_cores();
-    self.own_ns = own_ns();
+    self.own_ns = weft__clock_thread_ns();
     background_go_on(0);
     j->fn(j->arg);
     pthread_mutex_lock(&j->lock);

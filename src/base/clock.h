@@ -8,6 +8,8 @@
 
 /* Nanoseconds since an arbitrary point; never goes back. */
 uint64_t weft__clock_ns(void);
+/* Nanoseconds for which the calling thread has had a core; 0: the system does not say. */
+uint64_t weft__clock_thread_ns(void);
 /* Milliseconds since 1970 (UTC), as whoever keeps records writes them; somebody may set it back. */
 int64_t weft__clock_unix_ms(void);
 /* A condition whose timed waits go by this clock: one that is set must not end or stretch a wait. */

@@ -16,6 +16,7 @@
 #endif
 
 #include "base/alloc.h"
+#include "base/clock.h"
 
 enum { N_OWN = WEFT__COUNTERS - WEFT__COUNTERS_HARDWARE };
 
@@ -72,11 +73,9 @@ static int open_counter(const struct perf_event_attr *attr, int group_fd)
 
 static void own_counts(uint64_t out[N_OWN])
 {
-    struct timespec t = {0};
     struct rusage r = {0};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     getrusage(RUSAGE_THREAD, &r);
-    out[0] = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    out[0] = weft__clock_thread_ns();
     out[1] = (uint64_t)r.ru_minflt + (uint64_t)r.ru_majflt;
     out[2] = (uint64_t)r.ru_nvcsw + (uint64_t)r.ru_nivcsw;
 }

@@ -16,6 +16,7 @@ static int pooling_of(const weft_engine *e, const weft_request_params *p)
 {
     if (p->embedding != WEFT_POOLING_MODEL) return p->embedding;
     switch (e->model->hp.pooling) {
+    case WEFT__HPARAMS_POOLING_UNSAID:
     case WEFT__HPARAMS_POOLING_NONE:
     case WEFT__HPARAMS_POOLING_MEAN: return WEFT_POOLING_MEAN;
     case WEFT__HPARAMS_POOLING_LAST: return WEFT_POOLING_LAST;

@@ -10,6 +10,9 @@
 
 /* ---- what it is about ---- */
 
+/* For so long the key of a repeat is known: they are what a caller may give without end. */
+#define REPEATS_MS (24 * 3600 * 1000)
+
 /* What an event is about. */
 struct told_of {
     int64_t tenant, answer, over; /* numbers; over 0: none */
@@ -150,7 +153,12 @@ static weft_status find_key(weft__learn_store *s, const weft__learn_feedback *f,
 static weft_status put_key(weft__learn_store *s, const weft__learn_feedback *f, const struct told_of *of,
                            const weft__learn_told *told, weft_error *err)
 {
-    if (!f->key) return WEFT_OK;
+    weft_status st = WEFT_OK;
+    if (!f->key) return st;
+    if (told->is_repeated) /* those of what is kept go with it */
+        st = weft__learn_db_do(s->db, err, "DELETE FROM keys WHERE tenant = ?1 AND repeats AND time < ?2", "ii",
+                               of->tenant, f->time_ms - REPEATS_MS);
+    if (st) return st;
     return weft__learn_db_do(
         s->db, err, "INSERT INTO keys(tenant, key, said, event, time, repeats) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
         "issiii", of->tenant, f->key, of->print, told->event, f->time_ms, (int64_t)told->is_repeated);

@@ -156,7 +156,8 @@ static weft_status write_memory(weft__learn_store *s, const weft__learn_memory *
     st = m->number ? change_memory(s, m, tenant, err) : add_memory(s, m, tenant, number, err);
     if (st || !m->ends) return st;
     return weft__learn_db_do(s->db, err,
-                             "UPDATE memories SET valid_to = ?3 WHERE tenant = ?1 AND number = ?2 AND valid_to = 0",
+                             "UPDATE memories SET valid_to = ?3 WHERE tenant = ?1 AND number = ?2"
+                             " AND (valid_to = 0 OR valid_to > ?3)",
                              "iii", tenant, m->ends, m->valid_from_ms);
 }
 

@@ -37,7 +37,7 @@ void weft__teach_options_default(weft__teach_options *o)
                                .stop_at = -0.1f,
                                .hold_at = -0.2f,
                                .norm_cap = 0.25f,
-                               .ewc = 1,
+                               .ewc = 3,
                                .attempts = 3,
                                .styles = 1,
                                .style = {.rank = 8,

@@ -58,6 +58,7 @@ typedef struct store_rows {
     const char *base; /* NULL: whatever they were learned over */
     weft__version_row *row;
     size_t n, room;
+    int failed; /* there was no memory for all of them */
 } store_rows;
 
 int weft__teach_report_is_others(const weft__json *report, const char *base)
@@ -105,7 +106,8 @@ static int take_row(void *arg, const weft__learn_version *v)
     snprintf(r.tenant, sizeof r.tenant, "%s", v->tenant);
     snprintf(r.name, sizeof r.name, "%.*s", (int)sizeof r.name - 1, v->adapter);
     snprintf(r.content, sizeof r.content, "%.*s", (int)sizeof r.content - 1, v->content);
-    if (!weft__grow(&s->row, &s->room, s->n + 1, sizeof *s->row)) return 1;
+    s->failed = !weft__grow(&s->row, &s->room, s->n + 1, sizeof *s->row);
+    if (s->failed) return 1;
     s->row[s->n++] = r;
     return 0;
 }
@@ -114,6 +116,7 @@ static weft_status rows_of(weft__learn_store *store, const char *tenant, const c
                            weft__versions *versions, weft_error *err)
 {
     weft_status st = weft__learn_versions(store, tenant, name, take_row, out, err);
+    if (!st && out->failed) st = weft__teach_no_memory(err);
     for (size_t i = 0; !st && i < out->n; i++) st = weft__versions_read(versions, &out->row[i], err);
     return st;
 }

@@ -51,7 +51,7 @@ int weft__teach_pace(void *loop)
     weft__teach_loop *l = loop;
     const float share = l->p.share;
     while (l->p.hooks.busy && l->p.hooks.busy(l->p.hooks.arg) && !is_over(l)) {
-        const uint64_t worked = weft__clock_ns() - l->worked_ns;
+        const uint64_t worked = weft__clock_thread_ns() - l->worked_ns;
         if (share >= 1) break;
         if (share > 0) weft__background_idle();
         if (share > 0) {
@@ -61,7 +61,7 @@ int weft__teach_pace(void *loop)
         }
         rest(l, LOOK_NS);
     }
-    l->worked_ns = weft__clock_ns();
+    l->worked_ns = weft__clock_thread_ns();
     return is_over(l);
 }
 
@@ -194,6 +194,7 @@ static void *loop_run(void *arg)
         if (l->ends) break;
         weft__teach_job *j = take_job(l, t);
         l->now = t;
+        l->what = j->what;
         pthread_mutex_unlock(&l->lock);
         weft_error err = {0};
         int again = 0;
@@ -360,9 +361,10 @@ weft_status weft__teach_loop_keep(weft__teach_loop *l, const char *tenant, const
 weft_status weft__teach_loop_consolidate(weft__teach_loop *l, const char *tenant, const char *name, weft_error *err)
 {
     weft__teach_own none = {0};
-    int waits = 0; /* one with nothing to learn after it: this one would find the same */
     pthread_mutex_lock(&l->lock);
     const weft__teach_tenant *t = tenant_of(l, tenant, name);
+    /* one with nothing to learn after it, in work or not: this one would find the same */
+    int waits = t && l->now == t && l->what == WEFT__TEACH_CONSOLIDATE;
     for (const weft__teach_job *j = t ? t->queue.first : NULL; j; j = j->next)
         if (learns(j)) waits = j->what == WEFT__TEACH_CONSOLIDATE;
     pthread_mutex_unlock(&l->lock);

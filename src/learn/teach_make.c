@@ -342,7 +342,7 @@ static void make(void *arg)
                              .name = m->full_name};
     o.stop = weft__teach_pace;
     o.stop_arg = m->l;
-    m->l->worked_ns = weft__clock_ns();
+    m->l->worked_ns = weft__clock_thread_ns();
     m->status = open_version(m, m->parent, &parent, &m->err);
     task.parent = parent;
     if (!m->status)

@@ -18,7 +18,8 @@ static int64_t now_of(const weft__teach_store *t)
 
 int weft__teach_night_is_due(const weft__teach_store *t)
 {
-    return t->own.consolidate_at >= 0 && weft__night_last(t->own.consolidate_at, now_of(t)) > t->night.done_ms;
+    return t->own.consolidate_at >= 0 && weft__clock_ns() >= t->night_again_ns &&
+           weft__night_last(t->own.consolidate_at, now_of(t)) > t->night.done_ms;
 }
 
 uint64_t weft__teach_night_look(const weft__teach_store *t)
@@ -71,20 +72,25 @@ void weft__teach_night_run(weft__teach_store *t)
     weft_error err = {0};
     int64_t n = 0;
     int waits = weft__learn_tenants(t->store, take_tenant, &names, &err) != WEFT_OK;
+    if (t->night_of_ms != until) t->night_had.n = 0;
+    t->night_of_ms = until;
     for (size_t i = 0; i < names.n; i++) {
         weft_error why = {0};
+        if (weft__teach_names_has(&t->night_had, names.name[i])) continue;
         if (!weft__teach_feed_enter(t, names.name[i])) continue;
         n += consolidate_one(t, names.name[i], until, &why);
         weft__teach_feed_leave(t);
         if (why.status == WEFT_NOT_FOUND) continue; /* it was forgotten */
         waits |= why.status == WEFT_BUSY;
         if (why.status) err = why;
+        if (why.status != WEFT_BUSY && !weft__teach_names_put(&t->night_had, names.name[i])) waits = 1;
     }
     weft__free(names.name);
     if (err.status) weft__log(WEFT__LOG_WARN, "not all is learned anew: %s", err.message);
     pthread_mutex_lock(&t->lock);
     t->night.n_asked += n;
-    if (!waits) t->night.done_ms = until; /* else all that is not done is asked for again at the next look */
+    if (!waits) t->night.done_ms = until;
+    else t->night_again_ns = weft__teach_night_look(t); /* for those of whom too much waits now */
     pthread_mutex_unlock(&t->lock);
 }
 

@@ -57,13 +57,14 @@ struct weft__teach_loop {
     pthread_mutex_t lock;
     pthread_cond_t changed;     /* with lock */
     weft__teach_tenant *now;    /* for whom something is in work */
+    enum weft__teach_what what; /* ... and what */
     int32_t n_waiting, n_asked; /* jobs, with the one in work; those of them that learn */
     uint64_t n_turns;
     int ends, gives_up; /* gives_up: what is in work is not wanted any more */
     weft__teach_loop_stats stats;
     weft__teach_tenant **tenant; /* [n_tenants]; what they point to is the thread's while it works for them */
     size_t n_tenants, tenants_room;
-    uint64_t worked_ns; /* when work began, or the last rest ended */
+    uint64_t worked_ns; /* of its thread: when work began, or the last rest ended */
 };
 
 /* ---- teach_make.c ---- */

@@ -216,6 +216,7 @@ void weft__teach_store_free(weft__teach_store **pt)
     for (size_t i = 0; i < t->n_tenants; i++) of_free(t->tenant[i]);
     weft__free(t->tenant);
     weft__free(t->woken.name);
+    weft__free(t->night_had.name);
     weft__free(t->going.name);
     weft__teach_texts_free(&t->probe);
     weft__teach_texts_free(&t->publics);

@@ -50,6 +50,10 @@ struct weft__teach_store {
     int is_reading;
     char reading[WEFT__LEARN_TENANT];
     weft__teach_night night; /* done_ms and n_asked */
+    weft__teach_names
+        night_had; /* who was looked at for the time of night_of_ms; the reader's alone, as the next two */
+    int64_t night_of_ms;
+    uint64_t night_again_ns; /* whoever was not is looked at again then */
     int64_t (*now_ms)(void); /* NULL: by the system's clock, as it is but for tests; with the lock, as the next one */
     int look_ms;             /* at the clock, so often */
     weft__teach_of **tenant; /* [n_tenants] */

@@ -236,8 +236,8 @@ static weft_status check_memory(const weft__learn_memory *one, weft_error *err)
     return WEFT_OK;
 }
 
-/* Of that key, semantic, and valid still: the last one from before it (its number; 0: none), and from when on the first
- * one from after it is (0: there is none). */
+/* Of that key, semantic: the one from before it that is valid when it begins (its number; 0: none), and from when on
+ * the first one from after it is (0: there is none). */
 typedef struct memory_around {
     int64_t older, newer_ms;
 } memory_around;
@@ -248,10 +248,9 @@ static memory_around around(const memory_tenant *t, const weft__learn_memory *on
     if (strcmp(one->kind, kinds[WEFT__MEMORY_SEMANTIC]) || !one->key || !*one->key || one->valid_to_ms) return a;
     for (size_t i = 0; i < t->n; i++) {
         const memory_item *item = &t->items[i];
-        if (item->kind != WEFT__MEMORY_SEMANTIC || item->to_ms || item->number == one->number ||
-            strcmp(item->key, one->key))
-            continue;
-        if (item->from_ms <= one->valid_from_ms) a.older = item->number;
+        if (item->kind != WEFT__MEMORY_SEMANTIC || item->number == one->number || strcmp(item->key, one->key)) continue;
+        if (item->from_ms <= one->valid_from_ms && (!item->to_ms || item->to_ms > one->valid_from_ms))
+            a.older = item->number;
         if (item->from_ms > one->valid_from_ms && (!a.newer_ms || item->from_ms < a.newer_ms))
             a.newer_ms = item->from_ms;
     }
@@ -281,8 +280,11 @@ weft_status weft__memory_put(weft__memory *m, weft__learn_memory *one, int64_t *
     pthread_mutex_lock(&m->lock);
     st = look_before(m, one, err);
     pthread_mutex_unlock(&m->lock);
-    if (!st) st = weft__learn_put_memory(m->store, one, number, err);
-    index_is_old(m, one->tenant);
+    if (!st) {
+        const int64_t had = one->number;
+        st = weft__learn_put_memory(m->store, one, number, err);
+        if (st || had || *number) index_is_old(m, one->tenant); /* else one was made of its event before */
+    }
     pthread_mutex_unlock(change);
     return st;
 }

@@ -225,6 +225,8 @@ weft_status weft__memory_find(memory_tenant *t, const char *question, size_t n, 
     if (!st && t->vectors) {
         less_mean(t, asked, x);
         st = find_both(t, question, n, x, room, top, err);
+        if (st == WEFT_ARGUMENT) /* it is the mean itself: as near to all */
+            st = weft__search_words_find(t->words, question, n, top, err);
     } else if (!st) {
         st = weft__search_words_find(t->words, question, n, top, err);
     }

@@ -171,7 +171,7 @@ weft_status weft__hparams_read(const weft__source *src, const char *arch, int32_
         (st = weft__source_i32(src, arch, ".attention.sliding_window", 0, 0, MAX_CTX, &hp->sliding_window, err)) ||
         (st = weft__source_f32(src, arch, ".attn_logit_softcapping", 0, &hp->attn_softcap, err)) ||
         (st = weft__source_f32(src, arch, ".final_logit_softcapping", 0, &hp->final_softcap, err)) ||
-        (st = weft__source_i32(src, arch, ".pooling_type", 0, 0, INT32_MAX, &hp->pooling, err)))
+        (st = weft__source_i32(src, arch, ".pooling_type", 0, -1, INT32_MAX, &hp->pooling, err)))
         return st;
     if (hp->n_experts_used > hp->n_experts || (hp->n_experts > 0 && hp->n_experts_used < 1))
         return weft_fail(err, WEFT_FORMAT, "%s: %d of %d experts used", src->label, hp->n_experts_used, hp->n_experts);

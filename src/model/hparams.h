@@ -34,7 +34,12 @@ enum weft__hparams_rope_scaling {
 };
 
 /* The numbers of llama.cpp's enum llama_pooling_type, as files have them. */
-enum weft__hparams_pooling { WEFT__HPARAMS_POOLING_NONE, WEFT__HPARAMS_POOLING_MEAN, WEFT__HPARAMS_POOLING_LAST = 3 };
+enum weft__hparams_pooling {
+    WEFT__HPARAMS_POOLING_UNSAID = -1,
+    WEFT__HPARAMS_POOLING_NONE,
+    WEFT__HPARAMS_POOLING_MEAN,
+    WEFT__HPARAMS_POOLING_LAST = 3
+};
 
 /* Reads the keys that all architectures share, under `arch`, and checks their ranges; n_ctx 0 takes the model's own. */
 weft_status weft__hparams_read(const weft__source *src, const char *arch, int32_t n_ctx, weft__hparams *out,

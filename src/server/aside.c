@@ -43,9 +43,10 @@ static int on_aside_event(void *arg, const weft_event *e)
     aside_wait *w = one->wait;
     if (e->kind == WEFT_EVENT_EMBEDDING && e->n_embedding > 0) {
         if (!w->vectors) w->vectors = weft__alloc_zero(w->n * (size_t)e->n_embedding, sizeof *w->vectors);
-        w->dims = e->n_embedding;
-        if (w->vectors)
+        if (w->vectors) {
+            w->dims = e->n_embedding;
             memcpy(w->vectors + one->row * (size_t)w->dims, e->embedding, (size_t)w->dims * sizeof *w->vectors);
+        }
     }
     if (e->kind != WEFT_EVENT_FINISHED) return 0;
     w->n_read += e->n_read;
@@ -70,7 +71,12 @@ static void submit_one(const weft__server_aside *a, aside_one *one)
     p.deadline_ms = WAIT_MS;
     p.event = on_aside_event;
     p.arg = one;
-    if (weft_engine_submit(a->m->engine, &p, &id, NULL, NULL)) one_ends(one->wait);
+    weft_status st = weft_engine_submit(a->m->engine, &p, &id, NULL, NULL);
+    if (st == WEFT_UNSUPPORTED) { /* the model's own kind of pooling is not there */
+        p.embedding = WEFT_POOLING_MEAN;
+        st = weft_engine_submit(a->m->engine, &p, &id, NULL, NULL);
+    }
+    if (st) one_ends(one->wait);
 }
 
 /* As count.c does of prompts. A body has at least as many bytes as its prompts have tokens, but for what templates and

@@ -86,7 +86,7 @@ static weft_status draw_targets(weft__trainer *t, const weft__train_batch *batch
     uint64_t *draw = weft__alloc_array(b.n_rows > 0 ? (size_t)b.n_rows : 1, sizeof *draw);
     if (!draw) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to hold what it knows", t->src.label);
     for (int32_t r = 0; r < b.n_rows; r++) /* the generator mixes them (SplitMix64); 0 would draw nothing */
-        draw[r] = ((uint64_t)t->fisher->n_targets + (uint64_t)r + 1) * 0x9E3779B97F4A7C15u | 1;
+        draw[r] = ((uint64_t)t->fisher->n_rows + (uint64_t)r + 1) * 0x9E3779B97F4A7C15u | 1;
     b.draw = draw;
     b.temperature = 1;
     b.weight = NULL;
@@ -115,7 +115,10 @@ weft_status weft__trainer_show(weft__trainer *t, const weft__train_batch *batch,
         t->fisher->sees = 1;
         st = weft__trainer_add(t, &b, &loss, err);
         t->fisher->sees = 0;
-        if (!st) t->fisher->n_targets += (double)loss.n_targets;
+        if (!st) {
+            t->fisher->n_targets += (double)loss.n_targets;
+            t->fisher->n_rows += (double)loss.n_rows;
+        }
         memset(t->grad, 0, (size_t)t->n_floats * sizeof *t->grad);
         weft__train_begin_step(t);
     }
@@ -177,7 +180,7 @@ static void run_hold(void *arg, int thread, int n_threads)
 
 void weft__train_fisher_hold(weft__trainer *t, double weight)
 {
-    const double n = t->fisher->n_targets, scale = (double)t->lora_scale;
+    const double n = t->fisher->n_targets * t->fisher->n_rows, scale = (double)t->lora_scale;
     if (!(t->o.ewc > 0) || !(n > 0)) return;
-    weft__pool_run(t->pool, run_hold, &(struct hold_job){t, weight * (double)t->o.ewc * scale * scale / (n * n)});
+    weft__pool_run(t->pool, run_hold, &(struct hold_job){t, weight * (double)t->o.ewc * scale * scale / n});
 }

@@ -63,7 +63,7 @@ struct weft__train_fisher {
     double *out, *in; /* sums over rows of squares: [N] of the gradient behind the matrix, [K] of what it reads */
     int64_t (*at)[2]; /* [pairs] where each pair's begin */
     double *grams;    /* per thread two of [r, r] */
-    double n_targets;
+    double n_targets, n_rows;
     int sees; /* the pass in work is looked at */
 };
 

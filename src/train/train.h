@@ -232,9 +232,9 @@ weft_status weft__train_adapter_options(const weft__adapt *a, int32_t *rank, flo
 void weft__trainer_hold_to_base(weft__trainer *t);
 /* Shows what is to stay as it began, for elastic weight consolidation (Kirkpatrick et al. 2017): each step's loss has
  * ewc / 2 sum F (W - W0)² from then on, with W = scale B A as it is, and W0 as it began. F, the diagonal of the Fisher
- * information, is of W, as A and B apart are not unique, and a product: the mean over what was shown of the squared
- * gradient behind the matrix, times that of its squared input, by tokens that are drawn from the model itself. `batch`:
- * as weft__trainer_add has it; which tokens its targets are is not looked at, and neither are weights. Before the first
+ * information, is of W, as A and B apart are not unique, and a product: of the squared gradients behind the matrix,
+ * summed over rows, by target, and of its squared inputs by row; by tokens that are drawn from the model itself.
+ * `batch`: as weft__trainer_add has it; which tokens its targets are is not looked at, and neither are weights. Before the first
  * step, with nothing added. WEFT_STATE: later, or all weights learn; else as weft__trainer_add. */
 weft_status weft__trainer_show(weft__trainer *t, const weft__train_batch *batch, weft_error *err);
 /* The largest ||scale B A|| / ||W|| of all pairs as they are; 0 where norm_cap is 0, or all weights learn. */

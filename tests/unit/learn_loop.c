@@ -295,6 +295,31 @@ static void what_was_refused_comes_in_with_others(void **state)
     lesson_close(&l);
 }
 
+/* Asked for while one is in work, a consolidation would find the same; behind a correction it finds more. */
+static void one_consolidation_is_in_work(void **state)
+{
+    (void)state;
+    lesson l;
+    room r;
+    lesson_open(&l);
+    room_open(&r, &l, 0);
+    put(&r, "ann", 1, 1);
+    weft__teach_loop_wait(r.loop);
+    atomic_store(&r.s.busy, 1);
+    const int n_asked = atomic_load(&r.s.n_asked);
+    assert_int_equal(weft__teach_loop_consolidate(r.loop, "ann", "mine", NULL), WEFT_OK);
+    while (atomic_load(&r.s.n_asked) == n_asked) nanosleep(&(struct timespec){0, 100000}, NULL);
+    assert_int_equal(weft__teach_loop_consolidate(r.loop, "ann", "mine", NULL), WEFT_OK);
+    assert_int_equal(weft__teach_loop_waiting(r.loop, "ann"), 1);
+    put(&r, "ann", 3, 2);
+    assert_int_equal(weft__teach_loop_consolidate(r.loop, "ann", "mine", NULL), WEFT_OK);
+    assert_int_equal(weft__teach_loop_waiting(r.loop, "ann"), 3);
+    atomic_store(&r.s.busy, 0);
+    weft__teach_loop_wait(r.loop);
+    room_close(&r);
+    lesson_close(&l);
+}
+
 /* Beside requests a share of its time is what they leave; all of its time it takes as any thread of low precedence. */
 static void requests_take_the_core_from_it(void **state)
 {
@@ -487,6 +512,7 @@ int main(void)
         cmocka_unit_test(going_back_goes_on_from_there),
         cmocka_unit_test(what_is_refused_changes_nothing),
         cmocka_unit_test(what_was_refused_comes_in_with_others),
+        cmocka_unit_test(one_consolidation_is_in_work),
         cmocka_unit_test(requests_take_the_core_from_it),
         cmocka_unit_test(without_a_share_it_waits_for_an_idle_moment),
         cmocka_unit_test(who_is_forgotten_begins_anew),

@@ -207,6 +207,25 @@ static void a_key_goes_with_what_it_stands_for(void **state)
     weft__learn_close(&s);
 }
 
+/* Keys of repeats are known for a day, as there is no end to them; those of what is kept stay. */
+static void a_repeats_key_is_known_for_a_day(void **state)
+{
+    weft__learn_store *s = open_told((weft__learn_options){0});
+    (void)state;
+    put(s, "ada", "cmpl-1");
+    const int64_t up = said(s, with_key(THUMB(1), "first"));
+    assert_int_equal(said(s, with_key(THUMB(1), "again")), -up);
+    assert_int_equal(n_keys(), 2);
+    clock_ms += 24 * 3600 * 1000 - 100;
+    assert_int_equal(said(s, with_key(THUMB(1), "later")), -up);
+    assert_int_equal(n_keys(), 3);
+    clock_ms += 200;
+    assert_int_equal(said(s, with_key(THUMB(1), "next day")), -up);
+    assert_int_equal(n_keys(), 3); /* without "again" */
+    assert_int_equal(said(s, with_key(THUMB(1), "first")), -up);
+    weft__learn_close(&s);
+}
+
 /* A store that was made before there were keys. */
 static void a_store_of_before_gets_keys(void **state)
 {
@@ -265,6 +284,7 @@ int main(void)
                                        ON_FOLDER(a_key_counts_once),
                                        ON_FOLDER(a_key_is_taken_by_what_is_kept),
                                        ON_FOLDER(a_key_goes_with_what_it_stands_for),
+                                       ON_FOLDER(a_repeats_key_is_known_for_a_day),
                                        ON_FOLDER(a_store_of_before_gets_keys),
                                        cmocka_unit_test(a_header_has_one_key)};
     return cmocka_run_group_tests(tests, NULL, NULL);

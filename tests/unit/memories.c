@@ -295,7 +295,7 @@ static void of_a_key_one_is_valid(void **state)
     assert_int_equal(put("anna", "semantic", "Where does Finn live?", "In Rome.", 30, NULL), WEFT_OK);
     assert_int_equal(put("anna", "semantic", "Where does Finn live?", "In Kiel.", 50, NULL), WEFT_OK);
     has_these("anna",
-              "In the hut. of 1 from 20 to 50; In Paris. of hand from 50 to 50; In Rome. of hand from 30 to 50; "
+              "In the hut. of 1 from 20 to 30; In Paris. of hand from 50 to 50; In Rome. of hand from 30 to 50; "
               "In Kiel. of hand from 50 to 0; ");
 }
 

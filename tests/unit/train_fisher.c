@@ -117,7 +117,7 @@ static void tokens_are_drawn(void **state)
 }
 
 /* The penalty's gradient in double, from the change whole: into b_force [n, r] and a_force [r, k]. */
-static void force_of(const weft__trainer *t, int32_t i, double *a_force, double *b_force)
+static void force_of(const weft__trainer *t, int32_t i, double n_rows, double *a_force, double *b_force)
 {
     const struct weft__trainer_weight *a = &t->params[t->pairs[i].a], *b = &t->params[t->pairs[i].b];
     const float *a0 = t->start + (a->data - t->data), *b0 = t->start + (b->data - t->data);
@@ -132,7 +132,7 @@ static void force_of(const weft__trainer *t, int32_t i, double *a_force, double 
             for (int64_t j = 0; j < r; j++)
                 change += (double)b->data[y * r + j] * (double)a->data[j * k + x] -
                           (double)b0[y * r + j] * (double)a0[j * k + x];
-            const double slope = (double)t->o.ewc * out[y] / n_targets * in[x] / n_targets * scale * change;
+            const double slope = (double)t->o.ewc * out[y] / n_targets * in[x] / n_rows * scale * change;
             for (int64_t j = 0; j < r; j++) {
                 b_force[y * r + j] += slope * scale * (double)a->data[j * k + x];
                 a_force[j * k + x] += slope * scale * (double)b->data[y * r + j];
@@ -176,7 +176,7 @@ static void it_is_held_by_the_gradient_of_the_penalty(void **state)
             a_force[i] = weft__alloc_array((size_t)held->params[held->pairs[i].a].n, sizeof **a_force);
             b_force[i] = weft__alloc_array((size_t)held->params[held->pairs[i].b].n, sizeof **b_force);
             assert_true(a_force[i] && b_force[i]);
-            force_of(held, i, a_force[i], b_force[i]);
+            force_of(held, i, b.b.n_rows, a_force[i], b_force[i]);
         }
         plain_steps(loose);
         plain_steps(held);
