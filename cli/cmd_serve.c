@@ -324,9 +324,10 @@ static const option_spec OPTIONS[] = {
      "requests are seen by an embedding as well, which the first arm's model makes: a step of it before each", 0, 0,
      NULL},
     {"memories", 0, OPT_FLAG, &given.server.memories, NULL,
-     "with --learn: what is said of answers becomes memories, which chats may ask for", 0, 0, NULL},
+     "with --learn: what is said of answers becomes memories, for chats that say \"memory\": true", 0, 0, NULL},
     {"memory-embed", 0, OPT_FLAG, &given.server.memory_embed, NULL,
-     "they are found by embeddings, too, which the model makes: better than words for some models (make bench-recall)",
+     "with --memories, over one model: memories are found by the model's embeddings as well as by words; no gain for "
+     "every model",
      0, 0, NULL},
     {"lock", 0, OPT_FLAG, &given.engine.lock_memory, NULL,
      "weights and pages stay in memory (mlock), as far as RLIMIT_MEMLOCK allows it", 0, 0, NULL},
@@ -358,8 +359,8 @@ static const option_spec OPTIONS[] = {
      "1 it has a core while nobody else wants it) (nothing is learned)",
      0, 1, NULL},
     {"learn-consolidate", 0, OPT_TEXT, &given.server.learn_consolidate, "HH:MM",
-     "with --learn-share: at that local time, once a day, all that a caller's version knows is learned anew, where "
-     "something was taught since (when it is asked for)",
+     "with --learn-share: at that local time (03:00), once a day, all that a caller's version knows is learned anew, "
+     "where something was taught since (by POST /v1/learn/consolidate alone)",
      0, 0, NULL, NULL, serve_check_time},
     {"learn-days", 0, OPT_INT, &given.server.learn_days, "N", "how long they stay (for ever)", 1, 36500, NULL},
     {"learn-mb", 0, OPT_INT, &given.learn_mb, "MB", "of one caller at most, the oldest go (no limit)", 1, 1 << 30,

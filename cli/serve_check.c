@@ -44,7 +44,7 @@ int serve_check_time(const char *value, char *why, size_t room)
     static const char digits[] = "0123456789";
     return (strspn(value, digits) == 2 && value[2] == ':' && strspn(value + 3, digits) == 2 && !value[5] &&
             atoi(value) < 24 && atoi(value + 3) < 60) ||
-           say(why, room, "must be a time of the day, from 00:00 to 23:59");
+           say(why, room, "must be a time of the day in four digits, from 00:00 to 23:59");
 }
 
 int serve_check_address(const char *value, char *why, size_t room)
@@ -308,8 +308,8 @@ int serve_check_wants(const command_spec *spec, const weft__config *c)
         const setting *s;
         const struct wanting *w = &WANTS[i];
         if (!lacks(spec, c, w, &s)) continue;
-        fprintf(stderr, "weft %s: --%s%s%s does nothing without --%.*s; give both, or neither\n", spec->name, w->one,
-                w->value ? " " : "", w->value ? w->value : "", (int)strcspn(w->others, " "), w->others);
+        fprintf(stderr, "weft %s: --%s%s%s does nothing without --%.*s; give that, too, or neither\n", spec->name,
+                w->one, w->value ? " " : "", w->value ? w->value : "", (int)strcspn(w->others, " "), w->others);
         return 0;
     }
     return 1;

@@ -276,7 +276,7 @@ void weft__server_learned_put_metrics(const weft_server *s, weft__strbuf *out)
     weft__teach_store_get_stats(s->teacher, &stats);
     weft__strbuf_puts(out,
                       "# HELP weft_learn_versions_total What became of versions: published, refused by the gate for "
-                      "a reason, failed, or gone back from.\n# TYPE weft_learn_versions_total counter\n");
+                      "a reason, failed, or gone back to.\n# TYPE weft_learn_versions_total counter\n");
     put_result(out, "published", stats.by_reason[WEFT__GATE_PASSED]);
     for (int i = WEFT__GATE_PASSED + 1; i < WEFT__GATE_REASONS; i++)
         put_result(out, weft__gate_reason_name((weft__gate_reason)i), stats.by_reason[i]);
@@ -298,7 +298,7 @@ void weft__server_learned_put_metrics(const weft_server *s, weft__strbuf *out)
                         "time of the day for that.\n# TYPE weft_learn_consolidations_due_total counter\n"
                         "weft_learn_consolidations_due_total %" PRId64
                         "\n# HELP weft_learn_consolidated_timestamp_seconds The last such time for which this process "
-                        "has asked for all of them; 0: none.\n"
+                        "has looked at all callers, one before its start included; 0: none.\n"
                         "# TYPE weft_learn_consolidated_timestamp_seconds gauge\n"
                         "weft_learn_consolidated_timestamp_seconds %" PRId64 "\n",
                         night.n_asked, night.done_ms / 1000);

@@ -19,15 +19,16 @@ weft_status weft__server_memories_begin(weft_server *s, const weft_server_params
 {
     s->memory_embed = p->memory_embed;
     if (p->memory_embed && !p->memories)
-        return weft_fail(err, WEFT_ARGUMENT, "memory_embed: there are no memories to be embedded (--memories)");
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "--memory-embed: there are no memories to be embedded; give --memories, too");
     if (!p->memories) return WEFT_OK;
     if (!s->learn)
         return weft_fail(err, WEFT_ARGUMENT, "memories are kept in the folder of --learn DIR, and there is none");
     if (p->memory_embed && (p->n_sources > 0 || p->memory))
         return weft_fail(
             err, WEFT_ARGUMENT,
-            "memory_embed: embeddings are of one model that stays loaded; with several models, or --memory, "
-            "memories are found by words");
+            "--memory-embed is for one model that stays loaded, and %s; leave it out, and memories are found by words",
+            p->n_sources > 0 ? "several are served" : "--memory may unload it");
     return weft__memory_new(s->learn, &s->memories, err);
 }
 

@@ -16,9 +16,9 @@ static const double wait_bounds[] = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 
 
 static const double stage_bounds[] = {1e-5, 1e-4, 1e-3, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
 
-/* The last stands for all others. */
-static const int statuses[] = {200, 202, 204, 304, 400, 401, 403, 404, 405, 408, 409, 413,
-                               414, 415, 429, 431, 500, 501, 503, 504, 505, 507, 0};
+/* Those that answers have (http/answer.c). The last stands for all others. */
+static const int statuses[] = {200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 408, 409, 411, 413,
+                               414, 415, 422, 429, 431, 499, 500, 501, 502, 503, 504, 505, 507, 0};
 enum { N_STATUSES = sizeof statuses / sizeof *statuses };
 
 static void metrics_begin(weft__server_histogram *h, const double *bounds, int n)

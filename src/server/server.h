@@ -125,7 +125,7 @@ typedef struct weft__server_histogram {
 /* Seconds. */
 void weft__server_histogram_add(weft__server_histogram *h, double seconds);
 
-enum { WEFT__SERVER_ROUTES_MAX = 64, WEFT__SERVER_STATUSES_MAX = 24 };
+enum { WEFT__SERVER_ROUTES_MAX = 64, WEFT__SERVER_STATUSES_MAX = 32 };
 /* Of a model. */
 typedef struct weft__server_metrics {
     /* these move with every step, and so do the next four */

@@ -234,8 +234,8 @@ void weft__trainer_hold_to_base(weft__trainer *t);
  * ewc / 2 sum F (W - W0)² from then on, with W = scale B A as it is, and W0 as it began. F, the diagonal of the Fisher
  * information, is of W, as A and B apart are not unique, and a product: of the squared gradients behind the matrix,
  * summed over rows, by target, and of its squared inputs by row; by tokens that are drawn from the model itself.
- * `batch`: as weft__trainer_add has it; which tokens its targets are is not looked at, and neither are weights. Before the first
- * step, with nothing added. WEFT_STATE: later, or all weights learn; else as weft__trainer_add. */
+ * `batch`: as weft__trainer_add has it; which tokens its targets are is not looked at, and neither are weights. Before
+ * the first step, with nothing added. WEFT_STATE: later, or all weights learn; else as weft__trainer_add. */
 weft_status weft__trainer_show(weft__trainer *t, const weft__train_batch *batch, weft_error *err);
 /* The largest ||scale B A|| / ||W|| of all pairs as they are; 0 where norm_cap is 0, or all weights learn. */
 double weft__trainer_norm(weft__trainer *t);

@@ -236,7 +236,7 @@ class Configured(unittest.TestCase):
             told = self.checked(f"server: {{{setting}}}\nmodels: {{a: models/alderbrook.gguf}}\n")
             self.assertEqual(told, [f"1:10: server: '{name}' wants '{wanted}' beside it"])
             p = weft("serve", "no-model.gguf", *("--" + setting).split(": ")[: 1 if name in flags else 2])  # which is not looked for
-            self.assertEqual((p.returncode, p.stderr), (2, f"weft serve: --{name} does nothing without --{wanted}; give both, or neither\n"))
+            self.assertEqual((p.returncode, p.stderr), (2, f"weft serve: --{name} does nothing without --{wanted}; give that, too, or neither\n"))
         self.assertEqual(weft("serve", "no-model.gguf", "--swap", "always").returncode, 2)
         for line, words in ((("--route-cost", "5"), "must be at least 0 and at most 1"), (("--models", ".", "--draft", "x"), "--draft is about MODEL"),
                             (("--models", ".", "--spec", "draft"), "--draft")):

@@ -132,6 +132,7 @@ class Learn(Keeping):
             error = tell({"correction": "[say Four]"}, "another-key", status=422)["error"]
             self.assertEqual((error["param"], error["code"]), ("idempotency_key", "idempotency_key_reused"))
             self.assertIn("another-key", error["message"])
+            self.assertIn('weft_http_responses_total{path="/v1/feedback",status="422"} 1\n', s.get("/metrics", headers=as_("ada")).body.decode())
             self.assertEqual(self.rows("SELECT count(*) FROM events"), [(2 + turn,)])
             if not turn:
                 self.assertFalse(tell({"correction": "[say Five]"}, "another-key", "bob")["repeated"])
