@@ -2,7 +2,6 @@
 /* fisher.c: elastic weight consolidation (train.h). With D = diag of the outputs' squares and E = diag of the inputs',
  * the penalty's gradient is D (W - W0) E in W, so D (W - W0) E A^T in B and B^T D (W - W0) E in A, with W = B A. Both
  * take products of [r, r] with B, B0, A and A0 alone, as W - W0 is of rank 2 r and never made. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"

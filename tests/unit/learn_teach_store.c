@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "learn/teach_offline.h"
-#include "learn/teach_store.h"
+#include "learn/teach_store_parts.h"
 
 typedef struct told {
     char name[16][WEFT__VERSION_FULL_NAME];
@@ -38,6 +38,7 @@ static const char OWN[] = "0123456789abcdef0123456789abcdef";
 typedef struct room {
     const char *base; /* of answers; NULL: OWN */
     int later;        /* answers are of now, not of long ago */
+    int has_nights;   /* what was learned is learned anew at midnight */
     char folder[64];
     told told;
     weft__learn_store *store;
@@ -65,6 +66,7 @@ static void room_begin(room *r, const lesson *l)
     p.loop.hooks.busy = busy;
     p.loop.share = 0;
     p.base = OWN;
+    if (r->has_nights) p.consolidate_at = 0;
     if (weft__learn_open(&o, &r->store, &err) || weft__teach_store_new(r->store, &p, &r->t, &err))
         fail_msg("%s", err.message);
 }
@@ -414,6 +416,53 @@ static void who_has_many_waits_alone(void **state)
     lesson_close(&l);
 }
 
+static int64_t in_two_days(void)
+{
+    return weft__clock_unix_ms() + 2 * 24 * 3600 * 1000;
+}
+
+/* Of whom nothing more may wait at night, is asked again at the next look; nobody else is meanwhile. */
+static void the_night_asks_each_once(void **state)
+{
+    (void)state;
+    lesson l;
+    room r = {.has_nights = 1};
+    weft__teach_night night;
+    char id[16];
+    lesson_open(&l);
+    snprintf(r.folder, sizeof r.folder, "/tmp/weft-XXXXXX");
+    assert_non_null(mkdtemp(r.folder));
+    room_begin(&r, &l);
+    answer(&r, "ann", "first", 999);
+    answer(&r, "bob", "b1", 3);
+    tell(&r, "ann", "first", WEFT__LEARN_CORRECTION, RIGHT);
+    tell(&r, "bob", "b1", WEFT__LEARN_EDIT, OTHER);
+    weft__teach_store_wait(r.t);
+    atomic_store(&r.told.busy, 1);
+    for (int i = 0; i < WEFT__TEACH_WAITING_OF_ONE + 4; i++) {
+        snprintf(id, sizeof id, "a%d", i);
+        answer(&r, "ann", id, (uint64_t)i);
+        tell(&r, "ann", id, WEFT__LEARN_CORRECTION, RIGHT);
+    }
+    while (weft__teach_store_waiting(r.t, "ann") < WEFT__TEACH_WAITING_OF_ONE)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    pthread_mutex_lock(&r.t->lock);
+    const int64_t before = r.t->night.done_ms;
+    r.t->now_ms = in_two_days;
+    r.t->look_ms = 20;
+    pthread_cond_broadcast(&r.t->changed);
+    pthread_mutex_unlock(&r.t->lock);
+    while (!weft__teach_store_waiting(r.t, "bob")) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    nanosleep(&(struct timespec){0, 900000000}, NULL); /* some looks, each of ann alone */
+    weft__teach_store_night(r.t, &night);
+    assert_int_equal(night.n_asked, 1);
+    assert_true(night.done_ms == before); /* it is not done */
+    assert_int_equal(weft__teach_store_waiting(r.t, "bob"), 1);
+    room_end(&r);
+    room_remove(&r);
+    lesson_close(&l);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -424,7 +473,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_kept_becomes_versions), cmocka_unit_test(what_is_consolidated_is_told),
-        cmocka_unit_test(other_models_teach_nothing), cmocka_unit_test(who_has_many_waits_alone),
-        cmocka_unit_test(forgetting_takes_what_was_learned)};
+        cmocka_unit_test(other_models_teach_nothing),    cmocka_unit_test(who_has_many_waits_alone),
+        cmocka_unit_test(the_night_asks_each_once),      cmocka_unit_test(forgetting_takes_what_was_learned)};
     return cmocka_run_group_tests(tests, begin, remove_folder);
 }
