@@ -355,8 +355,7 @@ static const option_spec OPTIONS[] = {
     {"learn-share", 0, OPT_DOUBLE, &given.server.learn_share, "S",
      "with --learn: corrections become versions of the caller's own adapter, behind a gate, while MODEL is served; how "
      "much of its time the thread that learns takes while requests run, 0 (it waits) to 1 (it competes with them; "
-     "below "
-     "1 it has a core while nobody else wants it) (nothing is learned)",
+     "below 1 it has a core while nobody else wants it) (nothing is learned)",
      0, 1, NULL},
     {"learn-consolidate", 0, OPT_TEXT, &given.server.learn_consolidate, "HH:MM",
      "with --learn-share: at that local time (03:00), once a day, all that a caller's version knows is learned anew, "

@@ -18,6 +18,7 @@
 #include "fit.h"
 #include "hub/http.h"
 #include "known.h"
+#include "learn/night.h"
 #include "served.h"
 #include "weft/hub.h"
 
@@ -41,9 +42,7 @@ int serve_check_url(const char *value, char *why, size_t room)
 
 int serve_check_time(const char *value, char *why, size_t room)
 {
-    static const char digits[] = "0123456789";
-    return (strspn(value, digits) == 2 && value[2] == ':' && strspn(value + 3, digits) == 2 && !value[5] &&
-            atoi(value) < 24 && atoi(value + 3) < 60) ||
+    return weft__night_read(value) >= 0 ||
            say(why, room, "must be a time of the day in four digits, from 00:00 to 23:59");
 }
 
