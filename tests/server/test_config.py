@@ -78,8 +78,20 @@ class Config(base.Case):
         self.server.err.clear()
         self.write(**config)
         self.server.process.send_signal(signal.SIGHUP)
-        if said:
-            self.assertTrue(wait_until(lambda: said in "".join(self.server.err)), self.server.err)
+        if said and not wait_until(lambda: said in "".join(self.server.err)):
+            self.fail(f"nothing says {said!r}: {self.server.err}\n" + self.where_signals_are())
+
+    def where_signals_are(self):
+        """Of a server that does not say that it read its file: whether the signal waits, in which thread, and what a second one does."""
+        with open(f"/proc/{self.server.process.pid}/status") as f:
+            status = "".join(line for line in f if re.match("State|Threads|SigQ|ShdPnd|Sig", line))
+        waits = []
+        for task in sorted(os.listdir(f"/proc/{self.server.process.pid}/task")):
+            with open(f"/proc/{self.server.process.pid}/task/{task}/status") as f:
+                waits.append(" ".join(line.strip() for line in f if re.match("Name|State|SigPnd|SigBlk", line)))
+        self.server.process.send_signal(signal.SIGHUP)
+        heard = wait_until(lambda: self.server.err, patience=10)
+        return status + "\n".join(waits) + f"\na second signal is {'heard' if heard else 'not heard'}: {self.server.err}"
 
     def chat(self, text="[sampler]", status=200, name=None, **more):
         answer = self.server.post(CHAT, {"messages": base.user(text), **more}, **(who(name) if name else {}))
