@@ -16,6 +16,7 @@
 #include "commands.h"
 #include "draft.h"
 #include "fit.h"
+#include "learn/store.h"
 #include "learn/teach_offline.h"
 #include "kv_quality.h"
 #include "kv_type.h"
@@ -99,7 +100,8 @@ static weft_status add_adapters(const struct serve_options *o, weft_engine *engi
     return st;
 }
 
-/* What a server does before it answers, but for what others would see of it: nothing is learned. */
+/* What a server does before it answers, but for what others would see of it: nothing is learned, and the folder of what
+ * is kept stays as it is, or is not made. */
 static weft_status rehearse(struct serve_options *o, weft_model *model, weft_error *err)
 {
     weft_engine *engine = NULL;
@@ -111,8 +113,10 @@ static weft_status rehearse(struct serve_options *o, weft_model *model, weft_err
     p.listen_fd = 0;
     p.add_adapters = 1;
     p.learn_share = -1;
-    p.learn_consolidate = NULL;
-    weft_status st = model && o->server.learn_share >= 0 ? weft__teach_offline_can(model, err) : WEFT_OK;
+    p.learn_dir = p.learn_consolidate = NULL;
+    p.memories = p.memory_embed = 0;
+    weft_status st = o->server.learn_dir ? weft__learn_check(o->server.learn_dir, err) : WEFT_OK;
+    if (!st && model && o->server.learn_share >= 0) st = weft__teach_offline_can(model, err);
     if (!st && model) st = weft_engine_new(model, &o->engine, &engine, err);
     if (!st) st = add_adapters(o, engine, err);
     if (!st) st = weft_server_new(model, engine, &p, &server, err);
@@ -423,6 +427,14 @@ static int is_about_model(const struct serve_options *o)
     return what != NULL;
 }
 
+/* What the server would say of it, before a model is read: --check keeps nothing, so nothing is remembered there. */
+static weft_status check_memories(const struct serve_options *o, weft_error *err)
+{
+    if (!o->server.memory_embed || (!o->sources.n && !o->server.memory)) return WEFT_OK;
+    return weft_fail(err, WEFT_ARGUMENT, "--memory-embed is for one model that stays loaded, and %s",
+                     o->sources.n ? "several are served" : "--memory may unload it");
+}
+
 /* The model that is the command's own, after what the file says, "": none; NULL after a message: *rc is the exit
  * status. */
 static const char *settle_model(struct serve_options *o, const char *named, int *rc)
@@ -476,6 +488,7 @@ int cmd_serve(int argc, char **argv)
     }
     if (!st && s->idle_unload_s && path && !given.sources.n)
         fprintf(stderr, "weft serve: --idle-unload is about models beside MODEL, which stays; there are none\n");
+    if (!st) st = check_memories(&given, &err);
     const int is_found = st != WEFT_ARGUMENT && !given.check; /* else it was named wrongly */
     if (!st && !given.check) st = service_begin(&s->listen_fd, &err);
     if (!st && !given.check) service_tell_status("reading %s", path ? path : "models");

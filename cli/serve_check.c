@@ -19,6 +19,7 @@
 #include "hub/http.h"
 #include "known.h"
 #include "learn/night.h"
+#include "learn/store.h"
 #include "served.h"
 #include "weft/hub.h"
 
@@ -199,6 +200,13 @@ static void want_store(looking *l, const setting *s, const char *value)
     fault_unwritable(l, s, value, there ? S_ISDIR(is.st_mode) && can_make_in(value) : can_make(value));
 }
 
+static void want_learned(looking *l, const setting *s, const char *value)
+{
+    weft_error err = {0};
+    if (weft__learn_check(value, &err))
+        weft__config_fault_add(l->faults, s->line, s->column, "%s: %s", s->name, err.message);
+}
+
 /* ---- each setting ---- */
 
 static const struct {
@@ -209,7 +217,7 @@ static const struct {
     {"adapter-dir", want_folder}, {"models", want_folder},       {"model", want_model},  {"draft", want_draft},
     {"adapter", want_adapter},    {"provider", want_provider},   {"api-key", want_key},  {"admin-key", want_key},
     {"log-file", want_output},    {"metrics-file", want_output}, {"trace", want_output}, {"unix", want_socket},
-    {"store", want_store},
+    {"store", want_store},        {"learn", want_learned},
 };
 enum { N_NAMES = sizeof NAMES_SOMETHING / sizeof *NAMES_SOMETHING };
 

@@ -7,6 +7,12 @@ weft_status weft__learn_open(const weft__learn_options *options, weft__learn_sto
 {
     (void)options;
     *out = NULL;
+    return weft__learn_check(NULL, err);
+}
+
+weft_status weft__learn_check(const char *dir, weft_error *err)
+{
+    (void)dir;
     return weft_fail(err, WEFT_UNSUPPORTED,
                      "this build keeps nothing to learn from (-DWEFT_LEARN=OFF): build with -DWEFT_LEARN=ON, which "
                      "needs libsqlite3");

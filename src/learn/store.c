@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -300,23 +301,57 @@ static int is_store_file(const char *name)
 }
 
 /* Nobody's other files get a store among them. */
-static weft_status check_folder(const weft__learn_store *s, int exists, weft_error *err)
+static weft_status check_folder(const char *dir, int exists, int *has_store, weft_error *err)
 {
     weft__strbuf path = {0};
     weft_status st = WEFT_OK;
-    weft__strbuf_printf(&path, "%s/learn.db", s->dir);
+    weft__strbuf_printf(&path, "%s/learn.db", dir);
     if (path.failed) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a path");
-    const int is_there = !st && !access(path.data, F_OK);
+    *has_store = !st && !access(path.data, F_OK);
     weft__strbuf_free(&path);
-    if (st || is_there) return st;
-    if (exists) return weft_fail(err, WEFT_NOT_FOUND, "there is no store in %s", s->dir);
-    DIR *d = opendir(s->dir);
+    if (st || *has_store) return st;
+    if (exists) return weft_fail(err, WEFT_NOT_FOUND, "there is no store in %s", dir);
+    DIR *d = opendir(dir);
+    if (!d && errno == ENOTDIR) return weft_fail(err, WEFT_IO, "%s: %s", dir, strerror(errno));
     for (const struct dirent *e; d && !st && (e = readdir(d));)
         if (!is_store_file(e->d_name))
             st = weft_fail(err, WEFT_ARGUMENT, "%s has other files (%.60s) and no store; give a new or an empty folder",
-                           s->dir, e->d_name);
+                           dir, e->d_name);
     if (d) closedir(d);
     return st;
+}
+
+/* Makes a folder in `dir`, or where that is not there beside it, and takes it away again. */
+static weft_status try_making(const char *dir, int is_there, weft_error *err)
+{
+    weft__strbuf path = {0};
+    weft_status st = WEFT_OK;
+    size_t n = strlen(dir);
+    while (!is_there && n > 1 && dir[n - 1] == '/') n--;
+    while (!is_there && n && dir[n - 1] != '/') n--;
+    weft__strbuf_printf(&path, "%.*s%s.weft-check-XXXXXX", (int)n, dir, is_there ? "/" : "");
+    if (path.failed) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a path");
+    else if (!mkdtemp(path.data)) st = weft_fail(err, WEFT_IO, "%s: %s", dir, strerror(errno));
+    else rmdir(path.data);
+    weft__strbuf_free(&path);
+    return st;
+}
+
+weft_status weft__learn_check(const char *dir, weft_error *err)
+{
+    struct stat is;
+    int has_store;
+    weft__learn_store *s = NULL;
+    weft_status st = check_folder(dir, 0, &has_store, err);
+    if (st) return st;
+    const int is_there = !stat(dir, &is);
+    if (!is_there && (errno != ENOENT || !lstat(dir, &is))) /* a link to nothing is no place for one either */
+        return weft_fail(err, WEFT_IO, "%s: %s", dir, strerror(errno));
+    st = try_making(dir, is_there, err);
+    if (st || !has_store) return st;
+    st = weft__learn_open(&(weft__learn_options){.dir = dir, .read_only = 1}, &s, err);
+    weft__learn_close(&s);
+    return st ? st : weft__learn_witness_check(dir, err);
 }
 
 /* The folder is this process's alone. */
@@ -366,6 +401,7 @@ static weft_status begin_writing(weft__learn_store *s, weft_error *err)
 weft_status weft__learn_open(const weft__learn_options *o, weft__learn_store **out, weft_error *err)
 {
     weft__learn_store *s = weft__alloc_zero(1, sizeof *s);
+    int has_store;
     *out = NULL;
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a store");
     s->max_age_s = o->max_age_s;
@@ -381,7 +417,7 @@ weft_status weft__learn_open(const weft__learn_options *o, weft__learn_store **o
     pthread_cond_init(&s->done, NULL);
     s->dir = weft__strdup(o->dir);
     weft_status st = s->dir ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a store");
-    if (!st && !s->looks) st = check_folder(s, o->exists, err);
+    if (!st && !s->looks) st = check_folder(s->dir, o->exists, &has_store, err);
     if (!st && !s->looks) st = lock_folder(s, err);
     if (!st && !s->looks) st = begin_writing(s, err);
     if (!st) st = weft__learn_db_open(s->dir, 1, s->sync, &s->reader, err);

@@ -53,6 +53,9 @@ typedef struct weft__learn_options {
  * WEFT_BUSY (another process writes there, which the message names), WEFT_FORMAT (not a store, one of a later version,
  * or a witness log that is not whole: where), WEFT_IO, WEFT_NO_MEMORY; WEFT_UNSUPPORTED in a build without SQLite. */
 weft_status weft__learn_open(const weft__learn_options *options, weft__learn_store **out, weft_error *err);
+/* Could it be opened, to be written to? Where not, as that would say it, but for another process that has it at the
+ * moment. Nothing is left: a folder is made to see whether one can be, and removed. */
+weft_status weft__learn_check(const char *dir, weft_error *err);
 /* Writes what waits, and ends. NULL and a pointer to NULL are fine. Nobody else uses it any more. */
 void weft__learn_close(weft__learn_store **store);
 

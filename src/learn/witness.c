@@ -131,6 +131,13 @@ static weft_status check_last(weft__learn_witness *w, weft_error *err)
     return st == WEFT_FORMAT ? weft_fail_within(err, st, "the witness log ('weft log verify' tells more)") : st;
 }
 
+static void close_files(const weft__learn_witness *w)
+{
+    if (w->entries_fd >= 0) close(w->entries_fd);
+    if (w->hashes_fd >= 0) close(w->hashes_fd);
+    if (w->checkpoints_fd >= 0) close(w->checkpoints_fd);
+}
+
 /* What is behind the end counts for nothing. */
 static void cut(weft__learn_witness *w)
 {
@@ -162,14 +169,30 @@ weft_status weft__learn_witness_open(const char *dir, weft__learn_sync sync, wef
     return st;
 }
 
+weft_status weft__learn_witness_check(const char *dir, weft_error *err)
+{
+    weft__learn_witness w = {.hashes_fd = -1, .checkpoints_fd = -1};
+    weft_error own = {0};
+    struct stat s;
+    w.entries_fd = weft__learn_log_open(dir, WEFT__LEARN_LOG_ENTRIES, &own);
+    if (w.entries_fd >= 0) w.hashes_fd = weft__learn_log_open(dir, WEFT__LEARN_LOG_HASHES, &own);
+    if (w.hashes_fd >= 0) w.checkpoints_fd = weft__learn_log_open(dir, WEFT__LEARN_LOG_CHECKPOINTS, &own);
+    weft_status st = own.status == WEFT_NOT_FOUND ? WEFT_OK : (weft_status)own.status; /* opening makes it */
+    if (st) weft_fail(err, st, "%s", own.message);
+    if (w.checkpoints_fd >= 0 && !fstat(w.checkpoints_fd, &s) && s.st_size) {
+        st = read_key(&w, dir, 0, err);
+        if (!st) st = check_last(&w, err);
+    }
+    close_files(&w);
+    return st;
+}
+
 void weft__learn_witness_close(weft__learn_witness **p)
 {
     weft__learn_witness *w = p ? *p : NULL;
     if (!w) return;
     *p = NULL;
-    if (w->entries_fd >= 0) close(w->entries_fd);
-    if (w->hashes_fd >= 0) close(w->hashes_fd);
-    if (w->checkpoints_fd >= 0) close(w->checkpoints_fd);
+    close_files(w);
     weft__free(w);
 }
 

@@ -26,6 +26,8 @@ typedef struct weft__learn_witness weft__learn_witness;
  * not whole, as the message says; WEFT_IO, WEFT_NO_MEMORY, WEFT_INTERNAL. */
 weft_status weft__learn_witness_open(const char *dir, weft__learn_sync sync, weft__learn_witness **out,
                                      weft_error *err);
+/* Would it be opened? Likewise, but nothing is made or cut; where there is none as yet, WEFT_OK. */
+weft_status weft__learn_witness_check(const char *dir, weft_error *err);
 void weft__learn_witness_close(weft__learn_witness **w);
 /* Entries under the last checkpoint. */
 uint64_t weft__learn_witness_size(const weft__learn_witness *w);

@@ -220,6 +220,54 @@ class Configured(unittest.TestCase):
             self.assertIn(words, self.checked(f"models: {{a: models/alderbrook.gguf, b: {further}}}\n")[-1])
         self.assertEqual(sorted(os.listdir(folder)), ["garbage", "keys", "template", "weft.yaml"])
 
+    def test_what_is_learned_is_left_as_it_is(self):
+        """Nothing of --learn DIR is made, and of a store nothing changes; what is wrong with DIR is what the start says of it, or where it stands."""
+        folder = os.path.dirname(self.path)
+        at = lambda name: os.path.join(folder, name)
+        model = "models: {a: models/alderbrook.gguf}\n"
+        with open(at("file"), "w") as f:
+            f.write("x")
+        os.mkdir(at("others"))
+        open(at("others/notes.txt"), "w").close()
+        os.symlink(at("nowhere"), at("link"))
+        def files():
+            found = {}
+            for where, folders, names in os.walk(folder):
+                found.update({os.path.join(where, name): None for name in folders})
+                for name in names:
+                    if os.path.exists(os.path.join(where, name)) and name != "weft.yaml":
+                        with open(os.path.join(where, name), "rb") as f:
+                            found[os.path.join(where, name)] = f.read()
+            return found
+        before = files()
+        for name, words in (("no/x", "No such file or directory"), ("file", "Not a directory"), ("file/x", "Not a directory"),
+                            ("others", "has other files (notes.txt)"), ("link", "No such file or directory")):
+            with self.subTest(name):
+                told = self.checked(f"server:\n  learn: {at(name)}\n{model}")
+                self.assertEqual((len(told), told[0][:12], words in told[0]), (1, "2:3: learn: ", True), told)
+                p = weft("serve", "models/alderbrook.gguf", "--check", "--learn", at(name))
+                self.assertEqual((p.returncode, p.stdout), (2, ""))
+                self.assertEqual(told[0][12:], p.stderr.strip().replace("weft serve: ", "", 1))
+                p = weft("serve", "models/alderbrook.gguf", "--port", "0", "--learn", at(name))
+                self.assertEqual((p.returncode, words in p.stderr), (1, True), p.stderr)
+        self.assertEqual(files(), before)
+        more = ("--learn-share", "0.2", "--memories", "--memory-embed", "--learn-consolidate", "03:00")
+        for name in ("new", "others/new/"):
+            self.assertEqual(self.checked(f"server: {{learn: {at(name)}}}\n{model}"), [])
+            self.assertEqual(weft("serve", "models/alderbrook.gguf", "--check", "--learn", at(name), *more).stdout, "nothing is wrong with this line\n")
+        self.assertEqual(files(), before)
+        self.write(model)
+        real.checked_stop(self.serve("--port", "0", "--threads", "2", "--learn", at("new")))
+        before = files()
+        self.assertIn(at("new/learn.db"), before)
+        self.assertEqual(self.checked(f"server: {{learn: {at('new')}}}\n{model}"), [])
+        self.assertEqual(files(), before)
+        with open(at("new/log/checkpoints"), "a") as f:
+            f.write("weft-log/x\n1\nAAAA\n\n\N{EM DASH} weft-log/x AAAA\n")
+        self.assertIn("the witness log", "".join(self.checked(f"server: {{learn: {at('new')}}}\n{model}")))
+        p = weft("serve", "models/alderbrook.gguf", "--check", "--learn", at("new"), "--memories", "--memory-embed", "--memory", "1G")
+        self.assertEqual((p.returncode, "--memory-embed is for one model" in p.stderr), (2, True), p.stderr)
+
     def test_a_line_is_looked_at_without_a_file(self):
         p = weft("serve", "models/alderbrook.gguf", "--check")
         self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "nothing is wrong with this line\n", ""))

@@ -526,6 +526,22 @@ static void one_process_writes_others_may_look(void **state)
     assert_int_equal(weft__learn_open(&(weft__learn_options){.dir = folder}, &other, &err), WEFT_FORMAT);
 }
 
+static void a_look_leaves_nothing(void **state)
+{
+    char path[128];
+    weft_error err = {0};
+    (void)state;
+    assert_int_equal(weft__learn_check(folder, &err), WEFT_OK);
+    snprintf(path, sizeof path, "%s/new/", folder);
+    assert_int_equal(weft__learn_check(path, &err), WEFT_OK);
+    assert_int_equal(rmdir(folder), 0); /* it is empty */
+    assert_int_equal(weft__learn_check(path, &err), WEFT_IO);
+    assert_non_null(strstr(err.message, path));
+    assert_int_equal(mkdir(folder, 0700), 0);
+    save("learn.db", "no database, but long enough to look at", 39);
+    assert_int_equal(weft__learn_check(folder, &err), WEFT_FORMAT);
+}
+
 static int use_store(void *arg)
 {
     weft__learn_store *s;
@@ -574,6 +590,7 @@ int main(void)
         ON_FOLDER(memories_are_ones_own),
         ON_FOLDER(what_is_exported_trains),
         ON_FOLDER(one_process_writes_others_may_look),
+        ON_FOLDER(a_look_leaves_nothing),
         ON_FOLDER(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
