@@ -73,12 +73,24 @@ static int question_of(const weft__api_params *params, const char **text, size_t
     return at < n_messages;
 }
 
+/* One of zeros was not made. */
+static void count_vectors(weft_server *s, const weft__memory_lack *lack, const float *vectors, int dims)
+{
+    for (size_t i = 0; i < lack->n; i++) {
+        const float *x = vectors + i * (size_t)dims;
+        int d = 0;
+        while (d < dims && x[d] == 0) d++;
+        s->n_memory_vectors[!lack->texts[i].number] += d < dims;
+    }
+}
+
 static void embed_lack(const weft__server_aside *a, const weft__memory_lack *lack)
 {
     weft__server_aside_text texts[WEFT__MEMORY_LACKING];
     int dims;
     for (size_t i = 0; i < lack->n; i++) texts[i] = (weft__server_aside_text){lack->texts[i].text, lack->texts[i].n};
     float *vectors = weft__server_aside_embed(a, texts, lack->n, &dims);
+    if (vectors) count_vectors(a->m->server, lack, vectors, dims);
     if (vectors) weft__memory_attach(a->m->server->memories, a->tenant, lack, vectors, dims);
     weft__free(vectors);
 }
@@ -118,6 +130,18 @@ int weft__server_memories_block(weft_server *s, const char *tenant, const weft__
         !*n)
         *n = 0, out->len = before;
     return 1;
+}
+
+void weft__server_memories_put_metrics(const weft_server *s, weft__strbuf *out)
+{
+    if (!s->memory_embed) return;
+    weft__strbuf_printf(out,
+                        "# HELP weft_memory_embeddings_total Embeddings computed to find memories by: of memories, and "
+                        "of what was asked.\n"
+                        "# TYPE weft_memory_embeddings_total counter\n"
+                        "weft_memory_embeddings_total{of=\"memory\"} %llu\n"
+                        "weft_memory_embeddings_total{of=\"question\"} %llu\n",
+                        (unsigned long long)s->n_memory_vectors[0], (unsigned long long)s->n_memory_vectors[1]);
 }
 
 /* ---- over HTTP ---- */

@@ -27,6 +27,7 @@ void weft__server_memories_embed(weft__server_model *m, weft__http_request *r, c
 enum { WEFT__SERVER_MEMORIES_ROOM = 4096 };
 int weft__server_memories_block(weft_server *s, const char *tenant, const weft__api_params *params, size_t room,
                                 weft__strbuf *out, int *n, weft__api_error *error);
+void weft__server_memories_put_metrics(const weft_server *s, weft__strbuf *out);
 
 /* /v1/memories: lists those of the caller's tenant, adds one or, with its id, corrects it; DELETE /v1/memories/ID. */
 void weft__server_memories_endpoint(weft_server *s, weft__http_request *r, const weft__server_caller *who);

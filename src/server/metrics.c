@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "server/learn.h"
+#include "server/memories.h"
 #include "server/models.h"
 #include "server/router.h"
 #include "server/routes.h"
@@ -134,7 +135,7 @@ static void put_requests(const weft__server_metrics *m, weft__strbuf *out)
     counter(out, "weft_cached_tokens_total", "Tokens of prompts whose keys and values were there already.",
             m->cached_tokens);
     counter(out, "weft_generated_tokens_total", "Tokens generated.", m->generated_tokens);
-    counter(out, "weft_embeddings_total", "Embeddings computed.", m->embedded);
+    counter(out, "weft_embeddings_total", "Embeddings computed for requests for them.", m->embedded);
     head(out, "weft_requests_total", "counter", "Requests that ended, by reason.");
     for (int i = 0; i < 5; i++)
         weft__strbuf_printf(out, "weft_requests_total{finish=\"%s\"} %llu\n", names[i],
@@ -490,6 +491,7 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
           "Blocks of memory in use; at rest, after more and more requests, as many as before.",
           (double)weft__alloc_live());
     weft__server_router_put_metrics(s, out);
+    weft__server_memories_put_metrics(s, out);
     weft__server_usage_write(&s->usage, who->is_admin ? "" : who->label, out);
     if (who->is_admin && who->rules)
         weft__server_accounts_write(&s->limits, who->rules->accounts, who->rules->n_accounts, out);

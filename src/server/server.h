@@ -384,10 +384,11 @@ struct weft_server {
     atomic_int n_running;              /* answers that engines have taken and not ended, of all models */
     weft__server_metrics_file metrics_file;
     weft__server_resident resident;
-    struct weft__server_router *router; /* NULL: none */
-    struct weft__memory *memories;      /* NULL: none are kept */
-    int64_t memories_per_hour;          /* that a caller may put */
-    int memory_embed;                   /* they are found by embeddings, too */
+    struct weft__server_router *router;   /* NULL: none */
+    struct weft__memory *memories;        /* NULL: none are kept */
+    int64_t memories_per_hour;            /* that a caller may put */
+    int memory_embed;                     /* they are found by embeddings, too */
+    _Atomic uint64_t n_memory_vectors[2]; /* that were made: of memories, of questions */
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;

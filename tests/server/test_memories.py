@@ -214,9 +214,17 @@ class Memories(Learned):
         near, far = "[pick wise]", "[pick old] ones"
         question = "[say nothing]".ljust(16 + len(near), "?")
 
-        def read(server):
+        def rows(server, name):
             rows = server.ask("GET", "/metrics", headers=as_("ada")).body.decode().split("\n")
-            return sum(int(row.split()[-1]) for row in rows if row.startswith("weft_key_prompt_tokens_total"))
+            return [int(row.split()[-1]) for row in rows if row.startswith(name)]
+
+        def read(server):
+            return sum(rows(server, "weft_key_prompt_tokens_total"))
+
+        def embedded(server):
+            """Of memories and of questions; those that were asked for are counted by another name."""
+            self.assertEqual(rows(server, "weft_embeddings_total"), [0])
+            return rows(server, "weft_memory_embeddings_total")
         for how, said in (("0", "nothing"), ("1", "wise")):
             server = self.serve("--memories", "1", "--memory-embed", how)
             if how == "0":
@@ -229,8 +237,10 @@ class Memories(Learned):
             self.assertEqual(self.say(server, question), said)
             again = read(server) - before - first
             self.assertEqual(first - again, len(near) + len(far) + len(question) + 3 if how == "1" else 0)
+            self.assertEqual(embedded(server), [2, 1] if how == "1" else [])
             self.assertEqual(self.say(server, question, memory=False), "nothing")
             self.assertNotEqual(self.say(server, question, who="bob"), "wise")
+            self.assertEqual(embedded(server), [4, 2] if how == "1" else [])
             if how == "1":
                 self.ok(server.post("/v1/learn/forget", {}, headers=as_("ada")))
                 self.assertEqual(self.say(server, question), "nothing")
