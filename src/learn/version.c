@@ -166,6 +166,20 @@ static weft_status before(const weft__versions *v, const char *tenant, const cha
     return WEFT_OK;
 }
 
+/* Those that one may go back to, the newest first. */
+static void name_published(const weft__versions *v, const char *tenant, const char *name, char *out, size_t room)
+{
+    enum { MOST = 6 };
+    size_t n = 0, at = 0;
+    for (size_t i = v->n; i-- > 0;) {
+        const weft__version_row *r = &v->row[i];
+        if (r->what != WEFT__VERSION_PUBLISHED || !is_of(r, tenant, name) || n++ >= MOST) continue;
+        at += (size_t)snprintf(out + at, room - at, "%s%lld", at ? ", " : "there are ", (long long)r->version);
+    }
+    if (n > MOST) at += (size_t)snprintf(out + at, room - at, ", %zu older ones", n - MOST);
+    snprintf(out + at, room - at, "%s0, the base alone", n ? " and " : "there is ");
+}
+
 weft_status weft__versions_roll_back(weft__versions *v, const char *tenant, const char *name, int64_t to, int64_t *now,
                                      weft_error *err)
 {
@@ -175,8 +189,12 @@ weft_status weft__versions_roll_back(weft__versions *v, const char *tenant, cons
     if (next(v, tenant, name) == 1) st = weft_fail(err, WEFT_NOT_FOUND, "nothing was learned as '%s'", name);
     if (!st && to < 0) st = before(v, tenant, name, &to, err);
     const weft__version_row *r = !st && to ? published(v, tenant, name, to) : NULL;
-    if (!st && to && !r)
-        st = weft_fail(err, WEFT_NOT_FOUND, "'%s' has no version %lld that was published", name, (long long)to);
+    if (!st && to && !r) {
+        char those[256];
+        name_published(v, tenant, name, those, sizeof those);
+        st = weft_fail(err, WEFT_NOT_FOUND, "'%s' has no version %lld that was published; %s", name, (long long)to,
+                       those);
+    }
     if (!st && to != current(v, tenant, name)) { /* else nothing happens */
         snprintf(row.tenant, sizeof row.tenant, "%s", tenant);
         snprintf(row.name, sizeof row.name, "%s", name);

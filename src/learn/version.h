@@ -64,8 +64,8 @@ weft_status weft__versions_read(weft__versions *v, const weft__version_row *row,
  * WEFT_ARGUMENT for a name that no adapter may have, and WEFT_NO_MEMORY. */
 weft_status weft__versions_add(weft__versions *v, weft__version_row *row, weft_error *err);
 /* Goes back to version `to` (0: the base alone; -1: what the name stood for when the current one was published). *now:
- * what it stands for then; where it does so already, nothing is noted. WEFT_NOT_FOUND: no such lineage or version of
- * the tenant's, or one that was never published; WEFT_STATE: there is none before it. */
+ * what it stands for then; where it does so already, nothing is noted. WEFT_NOT_FOUND: no such lineage of the tenant's,
+ * or no such version that was published, of which the message names the last; WEFT_STATE: there is none before it. */
 weft_status weft__versions_roll_back(weft__versions *v, const char *tenant, const char *name, int64_t to, int64_t *now,
                                      weft_error *err);
 

@@ -98,6 +98,8 @@ class Commands(Keeping):
         found = [json.loads(line) for line in lines]
         self.assertEqual([f.get("kind") or f["what"] for f in found], ["thumb", "correction", "rejected", "published", "rolled_back", "published"])
         self.assertEqual(json.loads(self.weft("learn", "rollback", self.dir, "--tenant", "user-<ada>", "--to", "0", "--json").stdout), {"current": 0})
+        self.assertIn("no version 1 that was published; there are 3, 2 and 0, the base alone",
+                      self.weft("learn", "rollback", self.dir, "--tenant", "user-<ada>", "--to", "1", rc=1).stderr)
         self.assertEqual(json.loads(self.weft("learn", "forget", self.dir, "--tenant", "user-<ada>", "--json").stdout),
                          {"answers": 1, "events": 2, "memories": 0, "versions": 5})
 

@@ -225,6 +225,9 @@ class Learned(Learning):
         for bad in (-1, "1", 1.5, True):
             back(400, to=bad)
         back(404, to=9)
+        error = s.post("/v1/learn/rollback", {"to": 9}, headers=as_("ada")).json["error"]
+        self.assertEqual(error["param"], "to")
+        self.assertIn("no version 9 that was published; there are 3, 2, 1 and 0, the base alone", error["message"])
         back(409)  # the base is before nothing
         self.assertEqual(self.ask(s, model="fake@3")["model"], "fake@3")
         self.assertEqual(self.learn(s, "Four")["parent"], 0)

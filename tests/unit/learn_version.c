@@ -102,6 +102,30 @@ static void names_stand_for_what_was_published_last(void **state)
     weft__versions_destroy(&v);
 }
 
+/* Those that were published, the newest first, and how many are not named. */
+static void what_there_is_to_go_back_to_is_named(void **state)
+{
+    (void)state;
+    weft__versions *v = NULL;
+    weft_error err = {0};
+    int64_t at;
+    assert_int_equal(weft__versions_create(NULL, NULL, &v, NULL), WEFT_OK);
+    assert_int_equal(add(v, "a", "mine", WEFT__VERSION_REJECTED), WEFT_OK);
+    assert_int_equal(weft__versions_roll_back(v, "a", "mine", 1, &at, &err), WEFT_NOT_FOUND);
+    assert_string_equal(err.message, "'mine' has no version 1 that was published; there is 0, the base alone");
+    for (int i = 2; i < 8; i++) assert_int_equal(add(v, "a", "mine", WEFT__VERSION_PUBLISHED), WEFT_OK);
+    assert_int_equal(add(v, "b", "mine", WEFT__VERSION_PUBLISHED), WEFT_OK);
+    assert_int_equal(weft__versions_roll_back(v, "a", "mine", 3, &at, NULL), WEFT_OK); /* it is not named twice */
+    assert_int_equal(weft__versions_roll_back(v, "a", "mine", 1, &at, &err), WEFT_NOT_FOUND);
+    assert_string_equal(err.message, "'mine' has no version 1 that was published; there are 7, 6, 5, 4, 3, 2 and 0, "
+                                     "the base alone");
+    for (int i = 8; i < 10; i++) assert_int_equal(add(v, "a", "mine", WEFT__VERSION_PUBLISHED), WEFT_OK);
+    assert_int_equal(weft__versions_roll_back(v, "a", "mine", 1, &at, &err), WEFT_NOT_FOUND);
+    assert_string_equal(err.message, "'mine' has no version 1 that was published; there are 9, 8, 7, 6, 5, 4, 2 older "
+                                     "ones and 0, the base alone");
+    weft__versions_destroy(&v);
+}
+
 /* What could not be written does not hold. */
 static void nothing_holds_that_was_not_noted(void **state)
 {
@@ -144,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_stand_for_what_was_published_last),
         cmocka_unit_test(what_is_compressed_went_on_from_no_other),
+        cmocka_unit_test(what_there_is_to_go_back_to_is_named),
         cmocka_unit_test(nothing_holds_that_was_not_noted),
         cmocka_unit_test(full_names_are_read_as_they_are_written),
     };
