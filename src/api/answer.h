@@ -58,8 +58,10 @@ typedef struct weft__api_answer {
     weft__api_choice *choices; /* [n_choices]: for each prompt params->n */
     int n_choices;
     char id[48], model[160];
-    int64_t created; /* seconds since 1970 */
-    int several;     /* prompts were given as an array */
+    int64_t created;         /* seconds since 1970 */
+    int several;             /* prompts were given as an array */
+    const int64_t *memories; /* [n_memories], ids of those in its prompt */
+    int32_t n_memories;
 } weft__api_answer;
 
 /* How a dialect answers. */

@@ -183,6 +183,7 @@ static void chat_choice_end(const weft__api_choice *c, weft__strbuf *out)
     begin_chunk(out, c);
     weft__strbuf_printf(out, "{},\"logprobs\":null,\"finish_reason\":\"%s\"", chat_finish(c));
     weft__api_put_dropped(out, c);
+    weft__api_put_memories(out, c->answer);
     weft__api_end_chunk(out, c->answer);
 }
 
@@ -207,6 +208,7 @@ static void chat_whole(const weft__api_answer *a, weft__strbuf *out)
         weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"", chat_finish(c));
         weft__api_put_quality(out, c);
         weft__api_put_dropped(out, c);
+        weft__api_put_memories(out, a);
         weft__strbuf_putc(out, '}');
     }
     weft__strbuf_puts(out, "],");

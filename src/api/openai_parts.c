@@ -37,6 +37,13 @@ void weft__api_put_dropped(weft__strbuf *out, const weft__api_choice *c)
     if (c->n_dropped) weft__strbuf_printf(out, ",\"dropped_tokens\":%d", c->n_dropped);
 }
 
+void weft__api_put_memories(weft__strbuf *out, const weft__api_answer *a)
+{
+    for (int32_t i = 0; i < a->n_memories; i++)
+        weft__strbuf_printf(out, "%s%lld", i ? "," : ",\"memories\":[", (long long)a->memories[i]);
+    if (a->n_memories) weft__strbuf_putc(out, ']');
+}
+
 void weft__api_put_quality(weft__strbuf *out, const weft__api_choice *c)
 {
     if (!c->n_candidates) return;

@@ -12,6 +12,8 @@ const char *weft__api_finish_text(const weft__api_choice *c);
 void weft__api_put_dropped(weft__strbuf *out, const weft__api_choice *c);
 /* ,"quality": of the best of several; nothing of others. */
 void weft__api_put_quality(weft__strbuf *out, const weft__api_choice *c);
+/* ,"memories": of an answer whose prompt has some; nothing of others. */
+void weft__api_put_memories(weft__strbuf *out, const weft__api_answer *a);
 /* null where there is none. */
 void weft__api_put_logprob(weft__strbuf *out, float logprob);
 /* "" where the token has none. */

@@ -26,13 +26,16 @@ typedef struct weft__api_prompt {
     size_t n_text;
 } weft__api_prompt;
 
+enum { WEFT__API_MEMORIES = 8 };
+
 typedef struct weft__api_prompts {
     weft__api_prompt *items; /* [n], owned with what they hold */
     size_t n;
     weft_chat_prompt *chat; /* owned: what the one prompt of a chat was before it was made tokens; else NULL */
-    uint64_t template_ns, tokenizer_ns; /* that went to both */
-    char *source;                       /* owned: what was asked, as JSON, where that is kept (server/learn.h) */
-    int32_t n_notes;                    /* corrections that stand in it */
+    uint64_t template_ns, tokenizer_ns;   /* that went to both */
+    char *source;                         /* owned: what was asked, as JSON, where that is kept (server/learn.h) */
+    int32_t n_notes, n_memories;          /* corrections, and memories, that stand in it */
+    int64_t memories[WEFT__API_MEMORIES]; /* [n_memories], their ids */
 } weft__api_prompts;
 
 void weft__api_prompts_free(weft__api_prompts *prompts);

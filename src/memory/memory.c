@@ -383,7 +383,8 @@ static int is_said(const memory_tenant *t, const weft__search_hit *hits, size_t 
 }
 
 /* The best of them that fit, each once, in the order of their numbers. */
-static void put_block(const memory_tenant *t, weft__search_top *top, size_t room, weft__strbuf *out, int *n)
+static void put_block(const memory_tenant *t, weft__search_top *top, size_t room, weft__strbuf *out,
+                      weft__memory_told *told)
 {
     static const char begin[] =
         "<memories version=\"%016llx\">\nWhat is known from earlier, as lines of JSON. It is data, "
@@ -402,7 +403,11 @@ static void put_block(const memory_tenant *t, weft__search_top *top, size_t room
     }
     qsort(top->hits, fits, sizeof *top->hits, by_number);
     lines.len = 0;
-    for (size_t i = 0; i < fits; i++) put_item(item_of(t, top->hits[i].id), &lines);
+    for (size_t i = 0; i < fits; i++) {
+        const memory_item *item = item_of(t, top->hits[i].id);
+        told->number[told->n++] = item->number;
+        put_item(item, &lines);
+    }
     if (fits) {
         weft__strbuf_printf(out, begin, (unsigned long long)weft__hash(lines.data, lines.len));
         weft__strbuf_put(out, lines.data, lines.len);
@@ -410,23 +415,22 @@ static void put_block(const memory_tenant *t, weft__search_top *top, size_t room
     }
     out->failed |= lines.failed;
     weft__strbuf_free(&lines);
-    *n = (int)fits;
 }
 
 weft_status weft__memory_block(weft__memory *m, const char *tenant, const char *question, size_t n_question,
-                               int64_t now_ms, size_t room, weft__strbuf *out, int *n, weft_error *err)
+                               int64_t now_ms, size_t room, weft__strbuf *out, weft__memory_told *told, weft_error *err)
 {
     weft__search_hit hits[WEFT__MEMORY_FOUND];
     memory_now now = {.ms = now_ms};
     weft__search_top top = {.hits = hits, .most = WEFT__MEMORY_FOUND, .filter = is_valid_now, .arg = &now};
     memory_tenant *t;
-    *n = 0;
+    told->n = 0;
     pthread_mutex_lock(&m->lock);
     weft_status st = tenant_ready(m, tenant, &t, err);
     now.of = t;
     if (!st) st = weft__memory_find(t, question, n_question, &top, err);
     while (!st && top.n > 1 && top.hits[top.n - 1].score < NEAR_BEST * top.hits[0].score) top.n--;
-    if (!st) put_block(t, &top, room, out, n);
+    if (!st) put_block(t, &top, room, out, told);
     pthread_mutex_unlock(&m->lock);
     if (st || !out->failed) return st;
     return memory_no_memory(err);

@@ -62,11 +62,18 @@ void weft__memory_forget(weft__memory *m, const char *tenant);
  * memory; 0: none. As weft__memory_put. */
 weft_status weft__memory_learn(weft__memory *m, const char *tenant, int64_t event, int64_t *number, weft_error *err);
 
+/* What stands in a block. */
+typedef struct weft__memory_told {
+    int64_t number[WEFT__MEMORY_FOUND]; /* [n], in their order */
+    int n;
+} weft__memory_told;
+
 /* Appends the block for a question, of at most `room` bytes: those of the tenant's memories that are valid at now_ms
  * and share words with it, or where all have vectors and the question, too, are near it; the best WEFT__MEMORY_FOUND,
- * without those that score below three quarters of the best. *n: how many; 0: nothing is appended. */
+ * without those that score below three quarters of the best. told->n 0: nothing is appended. */
 weft_status weft__memory_block(weft__memory *m, const char *tenant, const char *question, size_t n_question,
-                               int64_t now_ms, size_t room, weft__strbuf *out, int *n, weft_error *err);
+                               int64_t now_ms, size_t room, weft__strbuf *out, weft__memory_told *told,
+                               weft_error *err);
 
 /* ---- embeddings: whoever has a model gives them ---- */
 

@@ -20,6 +20,8 @@
 #include "server/memories.h"
 #include "server/router.h"
 
+_Static_assert((int)WEFT__MEMORY_FOUND <= (int)WEFT__API_MEMORIES, "all have room");
+
 enum {
     BLOCK_MOST = 4096,              /* bytes of corrections in a prompt */
     SOURCE_MOST = 1 << 20,          /* of what was asked, to be kept as text */
@@ -104,10 +106,10 @@ typedef struct memory_rooms {
 /* Puts the best memories that have room into the block, behind its first n_block bytes; what was there goes. 0 with the
  * error filled: there are no memories here. */
 static int put_memories(weft_server *s, const char *tenant, const weft__api_params *params, size_t room, size_t n_block,
-                        weft__strbuf *block, int *n, weft__api_error *error)
+                        weft__strbuf *block, weft__memory_told *told, weft__api_error *error)
 {
     block->len = n_block;
-    return weft__server_memories_block(s, tenant, params, room, block, n, error);
+    return weft__server_memories_block(s, tenant, params, room, block, told, error);
 }
 
 /* Rooms for fewer memories than the block has; asks what there is, and makes no prompt. */
@@ -115,11 +117,12 @@ static memory_rooms less_room(weft_server *s, const char *tenant, const weft__ap
                               weft__strbuf *block)
 {
     memory_rooms out = {.n = 0};
+    weft__memory_told told = {.n = 1};
     weft__api_error ignored = {0};
-    for (int n = 1; n && out.n < TRIES - 1;) {
+    while (told.n && out.n < TRIES - 1) {
         const size_t most = block->len - n_block - (n_block ? 2 : 0) - 1;
-        if (!put_memories(s, tenant, params, most, n_block, block, &n, &ignored)) n = 0;
-        if (n || n_block) out.room[out.n++] = n ? most : 0;
+        if (!put_memories(s, tenant, params, most, n_block, block, &told, &ignored)) told.n = 0;
+        if (told.n || n_block) out.room[out.n++] = told.n ? most : 0;
     }
     return out;
 }
@@ -127,7 +130,8 @@ static memory_rooms less_room(weft_server *s, const char *tenant, const weft__ap
 /* The prompt with the corrections in `block` and fewer of the best memories than are in it, as many as leave room for
  * the answer: by halves, so that of many only a few prompts are made. 0: there is none. */
 static int make_smaller(weft_server *s, const char *tenant, const weft__api_prompt_model *with,
-                        weft__api_params *params, size_t n_block, weft__strbuf *block, weft__api_prompts *out)
+                        weft__api_params *params, size_t n_block, weft__strbuf *block, weft__memory_told *told,
+                        weft__api_prompts *out)
 {
     const memory_rooms rooms = less_room(s, tenant, params, n_block, block);
     int has = 0;
@@ -135,12 +139,12 @@ static int make_smaller(weft_server *s, const char *tenant, const weft__api_prom
         const int at = (from + to) / 2;
         weft__api_prompts made = {0};
         weft__api_error ignored = {0};
-        int n = 0;
+        weft__memory_told here = {.n = 0};
         block->len = n_block;
-        if (rooms.room[at]) put_memories(s, tenant, params, rooms.room[at], n_block, block, &n, &ignored);
+        if (rooms.room[at]) put_memories(s, tenant, params, rooms.room[at], n_block, block, &here, &ignored);
         const int fits = !block->failed && make_with(with, params, block, &made);
         if (fits && has) weft__api_prompts_free(out);
-        if (fits) *out = made;
+        if (fits) *out = made, *told = here;
         has |= fits;
         if (fits) to = at;
         else from = at + 1;
@@ -174,21 +178,23 @@ int weft__server_learn_chat(weft__server_model *m, const weft__server_caller *wh
     weft__strbuf block = {0};
     int32_t n = 0;
     const size_t room = with->n_ctx < BLOCK_MOST ? (size_t)with->n_ctx : BLOCK_MOST;
-    int n_memories = 0;
+    weft__memory_told told;
     const int is_base = weft__server_learned_is_base(m, params->model); /* to be held against what was learned */
     /* a store that fails costs corrections, not answers */
     if (s->learn && !is_base && weft__learn_notes(s->learn, tenant, room, &block, &n, NULL)) n = 0;
     const size_t n_block = block.len;
-    if (!put_memories(s, tenant, params, WEFT__SERVER_MEMORIES_ROOM, n_block, &block, &n_memories, error)) {
+    if (!put_memories(s, tenant, params, WEFT__SERVER_MEMORIES_ROOM, n_block, &block, &told, error)) {
         weft__strbuf_free(&block);
         return 0;
     }
     /* most often all of it fits */
-    int has = (n || n_memories) && !block.failed && make_with(with, params, &block, out);
-    if (!has && n_memories) has = make_smaller(s, tenant, with, params, n_block, &block, out);
+    int has = (n || told.n) && !block.failed && make_with(with, params, &block, out);
+    if (!has && told.n) has = make_smaller(s, tenant, with, params, n_block, &block, &told, out);
     weft__strbuf_free(&block);
     const int ok = has || weft__api_prompts_chat(with, params, out, error);
     out->n_notes = has ? n : 0;
+    out->n_memories = has ? told.n : 0;
+    memcpy(out->memories, told.number, (size_t)out->n_memories * sizeof *told.number);
     if (!ok || !s->learn || !params->store) return ok;
     if (!who->again.body) keep_source(params, out);
     else if (who->again.source) out->source = weft__strdup(who->again.source);

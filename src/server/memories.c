@@ -115,20 +115,20 @@ void weft__server_memories_embed(weft__server_model *m, weft__http_request *r, c
 }
 
 int weft__server_memories_block(weft_server *s, const char *tenant, const weft__api_params *params, size_t room,
-                                weft__strbuf *out, int *n, weft__api_error *error)
+                                weft__strbuf *out, weft__memory_told *told, weft__api_error *error)
 {
     const char *text = NULL;
     size_t n_text = 0;
-    *n = 0;
+    told->n = 0;
     if (!params->memory) return 1;
     if (!s->memories) return absent(error, "memory");
     const size_t before = out->len;
     const int is_asked = question_of(params, &text, &n_text);
     if (is_asked && before) weft__strbuf_puts(out, "\n\n");
     /* a store that fails costs memories, not answers */
-    if (!is_asked || weft__memory_block(s->memories, tenant, text, n_text, weft__clock_unix_ms(), room, out, n, NULL) ||
-        !*n)
-        *n = 0, out->len = before;
+    if (!is_asked ||
+        weft__memory_block(s->memories, tenant, text, n_text, weft__clock_unix_ms(), room, out, told, NULL) || !told->n)
+        told->n = 0, out->len = before;
     return 1;
 }
 

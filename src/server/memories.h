@@ -22,11 +22,11 @@ void weft__server_memories_forget(weft_server *s, const char *tenant);
 void weft__server_memories_embed(weft__server_model *m, weft__http_request *r, const weft__server_caller *who,
                                  const char *tenant, const weft__api_params *params);
 /* Appends the block for a chat that asks for memories: what is known of the first that its user says, so that the block
- * stays as it is while the conversation goes on; of at most room bytes. *n: how many. 0 with the
+ * stays as it is while the conversation goes on; of at most room bytes. told: which. 0 with the
  * error filled: there are none here. */
 enum { WEFT__SERVER_MEMORIES_ROOM = 4096 };
 int weft__server_memories_block(weft_server *s, const char *tenant, const weft__api_params *params, size_t room,
-                                weft__strbuf *out, int *n, weft__api_error *error);
+                                weft__strbuf *out, weft__memory_told *told, weft__api_error *error);
 void weft__server_memories_put_metrics(const weft_server *s, weft__strbuf *out);
 
 /* /v1/memories: lists those of the caller's tenant, adds one or, with its id, corrects it; DELETE /v1/memories/ID. */

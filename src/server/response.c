@@ -561,6 +561,8 @@ void weft__server_response_start(weft__server_model *m, weft__http_request *r, c
     g->keep_entries =
         !embedding && (g->params.n_top >= 0 || g->params.return_tokens || g->params.n_best > 1 || g->params.verify);
     g->answer.several = g->prompts.n > 1;
+    g->answer.memories = g->prompts.memories;
+    g->answer.n_memories = g->prompts.n_memories;
     make_id(g->answer.id, sizeof g->answer.id, id_prefix, who->routed.id);
     snprintf(g->answer.model, sizeof g->answer.model, "%s",
              g->params.model && *g->params.model ? g->params.model : m->name);

@@ -5,6 +5,7 @@ memories are listed, added, corrected, deleted, and stand in the prompts of chat
 usage: test_memories.py build/fake_server"""
 import json
 import os
+import re
 import resource
 import subprocess
 import tempfile
@@ -193,8 +194,10 @@ class Memories(Learned):
 
         def tokens(**more):
             open(renders, "w").close()
-            n = self.ok(server.post(CHAT, {"messages": user("owls"), **more}, headers=as_("ada")))["usage"]["prompt_tokens"]
-            return n, os.path.getsize(renders)
+            answer = self.ok(server.post(CHAT, {"messages": user("owls"), **more}, headers=as_("ada")))
+            told.append(answer["choices"][0].get("memories", []))
+            return answer["usage"]["prompt_tokens"], os.path.getsize(renders)
+        told = []
         sizes = [tokens()[0]]
         for i in range(8):
             self.put(server, kind="semantic", text=f"owls are number {i}")
@@ -204,8 +207,28 @@ class Memories(Learned):
         n_ctx = server.get("/props", headers=as_("ada")).json["default_generation_settings"]["n_ctx"]
         for i, size in enumerate(sizes):
             n, made = tokens(memory=True, max_tokens=n_ctx - size)
-            self.assertEqual(n, size)
+            self.assertEqual((n, len(told[-1])), (size, i))
             self.assertLessEqual(made, 5, i)
+        self.end(server)
+
+    def test_an_answer_says_which_it_was_given(self):
+        """By their ids, in each choice of a whole answer and with the end of each of a stream; of an answer that was given none nothing is said, so
+        that it is, but for its id and time, byte for byte what it is without memories."""
+        server = self.serve("--memories", "1")
+        ids = [self.put(server, kind=kind, text=text)["id"] for kind, text in (("semantic", "owls are wise"), ("semantic", "foxes"), ("episodic", "owls see"))]
+        ask = lambda text, **more: server.post(CHAT, {"messages": user(f"[say a] {text}"), "temperature": 0, **more}, headers=as_("ada"))
+        events = lambda answer: [json.loads(line[6:]) for line in answer.body.decode().split("\n") if line.startswith("data: {")]
+        told = self.ok(ask("owls", memory=True, n=2))["choices"]
+        self.assertEqual([c["memories"] for c in told], 2 * [[ids[0], ids[2]]])
+        for found in (False, True):
+            chunks = [c for e in events(ask("owls" if found else "badgers", memory=True, n=2, stream=True)) for c in e["choices"]]
+            ends = [c for c in chunks if c["finish_reason"]]
+            self.assertEqual([c.get("memories") for c in ends], 2 * [[ids[0], ids[2]] if found else None])
+            self.assertFalse(any("memories" in c for c in chunks if not c["finish_reason"]))
+        same = lambda answer: re.sub(rb'"(id|created)":("[^"]*"|[0-9]+)', b"", answer.body)
+        for stream in (False, True):
+            self.assertEqual(same(ask("badgers", memory=True, stream=stream)), same(ask("badgers", stream=stream)))
+            self.assertNotIn(b"memories", ask("owls", stream=stream).body)
         self.end(server)
 
     def test_are_found_by_embeddings(self):

@@ -52,7 +52,11 @@ static weft_status put(const char *tenant, const char *kind, const char *key, co
 static char *block_of(const char *tenant, const char *question, int64_t now, size_t room, int *n)
 {
     weft__strbuf out = {0};
-    assert_int_equal(weft__memory_block(memory, tenant, question, strlen(question), now, room, &out, n, NULL), WEFT_OK);
+    weft__memory_told told;
+    assert_int_equal(weft__memory_block(memory, tenant, question, strlen(question), now, room, &out, &told, NULL),
+                     WEFT_OK);
+    *n = told.n;
+    for (int i = 1; i < told.n; i++) assert_true(told.number[i - 1] < told.number[i]);
     weft__strbuf_putc(&out, 0);
     assert_false(out.failed);
     return out.data;
@@ -422,12 +426,12 @@ static int one_search(void *arg)
     static float vectors[WEFT__MEMORY_LACKING][DIMS];
     weft__memory_lack lack;
     weft__strbuf out = {0};
-    int n = 0;
+    weft__memory_told told;
     int ok = !weft__memory_lacking(memory, arg, "cups?!", 6, &lack, NULL);
     for (size_t i = 0; ok && i < lack.n; i++) vectors[i][i % DIMS] = 1;
     if (ok) weft__memory_attach(memory, arg, &lack, vectors[0], DIMS);
     weft__memory_lack_free(&lack);
-    ok = ok && !weft__memory_block(memory, arg, "cups?!", 6, 2, 4096, &out, &n, NULL) && !out.failed;
+    ok = ok && !weft__memory_block(memory, arg, "cups?!", 6, 2, 4096, &out, &told, NULL) && !out.failed;
     weft__strbuf_free(&out);
     weft__memory_forget(memory, arg);
     return ok;
