@@ -57,7 +57,7 @@ async function ask(path, options = {}) {
 export const getJson = async (path, options) => (await ask(path, options)).json();
 export const getText = async (path, options) => (await ask(path, options)).text();
 export const postJson = async (path, body, options) =>
-    ask(path, {...options, method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)});
+    ask(path, {...options, method: "POST", headers: {...options?.headers, "Content-Type": "application/json"}, body: JSON.stringify(body)});
 
 function eventOf(text) {
     const data = text.split("\n").filter((l) => l.startsWith("data:")).map((l) => l.slice(5).trimStart()).join("\n");

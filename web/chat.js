@@ -303,10 +303,10 @@ export class Chat {
 
     // Says something of an answer to the server, and keeps what that said, wherever the conversation is by then.
     async tell(node, kind, value) {
-        const {c} = this, {id, request} = node;
+        const {c} = this, {id, request} = node, before = (node.said || {})[kind];
         node.said = {...node.said, [kind]: {value, state: "sending"}};
         this.refresh(node);
-        const said = await tell(request, kind, value), busy = [...this.running.values()].find((r) => r.conversation.id === c.id);
+        const said = await tell(request, kind, value, before), busy = [...this.running.values()].find((r) => r.conversation.id === c.id);
         const now = this.c.id === c.id ? this.c : busy ? busy.conversation : await store.load(c.id), kept = now && now.nodes[id];
         if (!kept || !kept.request || kept.request.id !== request.id) return;
         kept.said = {...kept.said, [kind]: said};

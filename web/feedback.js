@@ -5,18 +5,23 @@
 // message.request, message.said: tree.js
 import {postJson} from "./api.js";
 import {el, freshId, iconButton, textButton} from "./dom.js";
-import {KINDS} from "./tree.js";
+import {KINDS, newId} from "./tree.js";
 
 const NAMES = {edit: "The whole answer as it should be", correction: "What is right, in short"};
 const ENDS = ["stop", "length", "tool_calls"]; // answers that were cut off are not kept
 
-// Sends it; the result is what becomes of message.said[kind].
-export async function tell(request, kind, value) {
+// Sends it; the result is what becomes of message.said[kind], as `before` was. Each time has a key of its own, by which the server
+// counts it once however often it arrives; who says again what was not answered (by the server, or a proxy before it) says it with
+// the key that it had.
+export async function tell(request, kind, value, before) {
+    const key = before && before.key && before.value === value ? before.key : newId();
     try {
-        const answer = await (await postJson("v1/feedback", {request_id: request.id, index: request.index, [kind]: value})).json();
+        const answer = await (await postJson("v1/feedback", {request_id: request.id, index: request.index, [kind]: value},
+            {headers: {"Idempotency-Key": `"${key}"`}})).json();
         return {value, state: answer.repeated ? "repeated" : "kept", prompts: answer.in_prompts === true};
     } catch (e) {
-        return {value, state: "refused", words: e.message};
+        const isLost = !e.status || e.status >= 500;
+        return {value, state: "refused", words: e.message, ...(isLost && {key})};
     }
 }
 

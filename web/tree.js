@@ -6,7 +6,8 @@
 // message: {id, parent: id or null, role, content, created} and, of an assistant, {model, reasoning, calls, finish, error,
 //          stats, tokens, group, form, request, said}, of a tool {call}. group: answers that stand side by side have the same.
 // request: {id, index, part}: by which the server knows the answer; part: it is the end of one that went on.
-// said: {thumb, edit, correction: {value, state: "sending" | "kept" | "repeated" | "refused", prompts, words}}: of the answer, to the server.
+// said: {thumb, edit, correction: {value, state: "sending" | "kept" | "repeated" | "refused", prompts, words, key}}: of the answer, to the server.
+//       key: of what was refused, where nobody knows whether it arrived.
 
 export function newId() {
     const bytes = crypto.getRandomValues(new Uint8Array(12));
@@ -110,6 +111,7 @@ export function saidOf(given) {
         const s = given && typeof given === "object" ? given[kind] : null;
         if (!s || typeof s.value !== "string" || !["kept", "repeated", "refused", "sending"].includes(s.state)) continue;
         out[kind] = {value: s.value, state: s.state, prompts: s.prompts === true, words: typeof s.words === "string" ? s.words : ""};
+        if (s.state === "refused" && typeof s.key === "string" && /^[0-9a-f]{24}$/.test(s.key)) out[kind].key = s.key;
         if (s.state === "sending") Object.assign(out[kind], {state: "refused", words: "the page was left before the server had answered"});
     }
     return out;

@@ -69,6 +69,35 @@ test("what was said of an answer: in words, and as files bring it", async () => 
     assert.equal(Object.values(c.nodes)[0].said.thumb.value, "up");
 });
 
+test("each time that something is said has a key, which what was not answered keeps", async () => {
+    globalThis.document = {getElementById: () => null};
+    globalThis.BroadcastChannel = undefined; // which would keep the test from ending
+    const {Chat} = await load("chat.js"), {saidOf} = await load("tree.js");
+    const answers = [], keys = [];
+    globalThis.fetch = async (url, {headers, body}) => {
+        keys.push(headers["Idempotency-Key"]);
+        assert.equal(headers["Content-Type"], "application/json");
+        assert.equal(JSON.parse(body).request_id, "chatcmpl-1");
+        const status = answers.shift();
+        if (!status) throw new TypeError("the connection was reset");
+        return new Response(status === 200 ? '{"repeated": false, "in_prompts": false}' : "{}", {status});
+    };
+    const c = {id: "c", nodes: {a: {id: "a", role: "assistant", request: {id: "chatcmpl-1", index: 0}}}};
+    const chat = Object.assign(Object.create(Chat.prototype), {c, running: new Map(), refresh() {}, keep: async () => {}});
+    const say = async (value, status) => {
+        answers.push(status);
+        await chat.tell(c.nodes.a, "thumb", value);
+        assert.match(keys.at(-1), /^"[0-9a-f]{24}"$/);
+        c.nodes.a.said = saidOf(c.nodes.a.said); // as the database brings it
+        return [keys.at(-1), c.nodes.a.said.thumb.state];
+    };
+    const [lost] = await say("up", 0);
+    assert.deepEqual(await say("up", 502), [lost, "refused"]);
+    assert.deepEqual(await say("up", 200), [lost, "kept"]);
+    const others = [await say("up", 200), await say("down", 0), await say("up", 429), await say("up", 200)].map(([key]) => key);
+    assert.equal(new Set([lost, ...others]).size, 5); // other words, and what was answered, begin anew
+});
+
 test("what became of versions: in words, and over time", async () => {
     const {fateOf} = await load("learning.js"), {historyOf} = await load("charts.js");
     assert.equal(fateOf({what: "rejected", reason: "kl"}), "refused by the gate: it would have spoken too differently from the base (kl)");
