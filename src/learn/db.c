@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* db.c: SQLite as the store uses it: the schema, and statements (parts.h). A connection has one user at a time. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
@@ -64,8 +65,38 @@ static const char LATER[] =
     " DELETE FROM keys WHERE tenant = old.tenant AND event = old.event;"
     " DELETE FROM made WHERE tenant = old.tenant AND event = old.event; END;";
 
+weft__learn_why weft__learn_why_of(int number)
+{
+    return number == ENOSPC || number == EDQUOT || number == EFBIG  ? WEFT__LEARN_FULL
+           : number == EACCES || number == EPERM || number == EROFS ? WEFT__LEARN_DENIED
+                                                                    : WEFT__LEARN_OTHER;
+}
+
+/* What the system said of a write to the log or the database; errno is another's by the time SQLite reads it for
+ * sqlite3_system_errno. 0: nothing. */
+static int last_errno(sqlite3 *db)
+{
+    sqlite3_file *log = NULL;
+    int number = 0;
+    if (!sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) && log && log->pMethods)
+        log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &number);
+    if (!number) sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
+    return number;
+}
+
+weft__learn_why weft__learn_db_why(sqlite3 *db, int rc)
+{
+    const int kind = rc & 0xff;
+    if (kind == SQLITE_FULL) return WEFT__LEARN_FULL;
+    if (kind == SQLITE_READONLY || kind == SQLITE_PERM) return WEFT__LEARN_DENIED;
+    if (db && kind == SQLITE_IOERR) return weft__learn_why_of(last_errno(db));
+    return db && kind == SQLITE_CANTOPEN ? weft__learn_why_of(sqlite3_system_errno(db)) : WEFT__LEARN_OTHER;
+}
+
 weft_status weft__learn_db_fault(sqlite3 *db, int rc, weft_error *err)
 {
+    static const char *const causes[] = {
+        "", "the disk is full, or the file too large for it: ", "it or its folder may not be written to: "};
     const int kind = rc & 0xff;
     const weft_status st = kind == SQLITE_NOMEM                              ? WEFT_NO_MEMORY
                            : kind == SQLITE_BUSY || kind == SQLITE_LOCKED    ? WEFT_BUSY
@@ -73,7 +104,8 @@ weft_status weft__learn_db_fault(sqlite3 *db, int rc, weft_error *err)
                            : kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB ? WEFT_FORMAT
                                                                              : WEFT_IO;
     const char *path = db ? sqlite3_db_filename(db, "main") : NULL;
-    return weft_fail(err, st, "%s: %s", path && *path ? path : "learn.db",
+    const weft__learn_why why = st == WEFT_IO ? weft__learn_db_why(db, rc) : WEFT__LEARN_OTHER;
+    return weft_fail(err, st, "%s: %s%s", path && *path ? path : "learn.db", causes[why],
                      db ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
 }
 

@@ -16,6 +16,9 @@ enum { WEFT__LEARN_SALT = 32, WEFT__LEARN_FORGOTTEN = 1024, WEFT__LEARN_PATIENCE
 /* Opens dir/learn.db. looks: nothing is made or changed. WEFT_NOT_FOUND, WEFT_FORMAT (not ours, or of a later version),
  * WEFT_IO, WEFT_NO_MEMORY. */
 weft_status weft__learn_db_open(const char *dir, int looks, weft__learn_sync sync, sqlite3 **out, weft_error *err);
+/* Of errno; of SQLite's result and the system's behind it. */
+weft__learn_why weft__learn_why_of(int number);
+weft__learn_why weft__learn_db_why(sqlite3 *db, int rc);
 /* What SQLite's result says: WEFT_NO_MEMORY, WEFT_BUSY, WEFT_EXISTS, WEFT_FORMAT (a damaged file), else WEFT_IO. */
 weft_status weft__learn_db_fault(sqlite3 *db, int rc, weft_error *err);
 /* Statements without results. */
@@ -80,6 +83,7 @@ struct weft__learn_store {
     uint64_t next_place; /* of the next entry in the witness log */
     uint64_t expired_ns; /* when old records were last looked for */
     int is_unfinished;   /* a forgetting */
+    weft__learn_why why; /* of what is in work, where it failed */
     uint64_t tried_ns;   /* when the rest of it was last tried */
     pthread_t thread;
     int has_thread;

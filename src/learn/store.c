@@ -45,6 +45,12 @@ static int ends_batch(weft_status st)
     return st == WEFT_IO || st == WEFT_FORMAT || st == WEFT_NO_MEMORY || st == WEFT_BUSY;
 }
 
+/* Before anything else is asked of the database. */
+static void tell_why(weft__learn_store *s, weft_status st)
+{
+    if (st == WEFT_IO && !s->why) s->why = weft__learn_db_why(s->db, sqlite3_errcode(s->db));
+}
+
 static weft_status write_one(weft__learn_store *s, weft__learn_job *job)
 {
     const uint64_t place = s->next_place;
@@ -54,6 +60,7 @@ static weft_status write_one(weft__learn_store *s, weft__learn_job *job)
     const int is_refusal = st == WEFT_BUSY && job->kind == WEFT__LEARN_JOB_TELL; /* too many: not the database */
     job->status = st;
     job->error = err;
+    tell_why(s, st);
     if (st) {
         s->next_place = place;
         sqlite3_exec(s->db, "ROLLBACK TO job", NULL, NULL, NULL);
@@ -78,6 +85,7 @@ static void write_batch(weft__learn_store *s, weft__learn_job *batch)
     if (!st) st = weft__learn_expire(s, 0, &err);
     if (!st) st = weft__learn_db_run(s->db, "COMMIT", &err);
     if (!st) return;
+    tell_why(s, st);
     s->next_place = place;
     if (!sqlite3_get_autocommit(s->db)) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     for (weft__learn_job *j = batch; j; j = j->next) {
@@ -129,16 +137,26 @@ static void batch_end(weft__learn_store *s, weft__learn_job *batch)
     pthread_mutex_unlock(&s->lock);
 }
 
+static void count_failed(weft__learn_store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->health.n_failed[s->why]++;
+    pthread_mutex_unlock(&s->lock);
+}
+
 static void work(weft__learn_store *s, weft__learn_job *batch)
 {
     weft_error err = {0};
     if (s->is_unfinished && batch->kind != WEFT__LEARN_JOB_FORGET &&
         weft__clock_ns() - s->tried_ns >= RETRY_S * 1000000000ull)
         weft__learn_forget_rest(s, NULL);
+    s->why = WEFT__LEARN_OTHER;
     if (batch->kind == WEFT__LEARN_JOB_FORGET) batch->status = weft__learn_forget_all(s, batch, &batch->error);
     else write_batch(s, batch);
+    if (batch->kind == WEFT__LEARN_JOB_FORGET) tell_why(s, batch->status);
     for (weft__learn_job *j = batch; j && !err.status; j = j->next)
         if (ends_batch(j->status) && !(j->kind == WEFT__LEARN_JOB_TELL && j->status == WEFT_BUSY)) err = j->error;
+    if (err.status == WEFT_IO) count_failed(s);
     weft_error log = {0};
     if (weft__learn_witness_move(s, &log) && !err.status) err = log;
     note_fault(s, &err);

@@ -9,7 +9,8 @@
  * WEFT__LEARN_SYNC_NONE too, a power cut as far as the disk keeps what it says it has. Reading has a connection of
  * its own behind a lock. All functions from any thread unless they say otherwise.
  *
- * Failures: a full disk costs records, which are counted, never answers. One process at a time writes to a folder.
+ * Failures: a full disk, or a folder that may not be written to, costs records, which are counted, never answers. One
+ * process at a time writes to a folder.
  *
  * Tenants are names (a key's, or what a request calls itself); no query is without one. Invariant: every table that
  * has a column `tenant` loses the rows of a tenant that is forgotten, whichever room made it, and so does the
@@ -255,12 +256,22 @@ weft_status weft__learn_tenants(weft__learn_store *store, int (*fn)(void *arg, c
  * WEFT_BUSY: a reader of another process keeps old pages: try again; WEFT_IO. */
 weft_status weft__learn_forget(weft__learn_store *store, const char *tenant, weft__learn_totals *out, weft_error *err);
 
+/* Why something could not be written: the disk is full, or the file too large for it; the folder or its file system
+ * may not be written to; anything else. */
+typedef enum weft__learn_why {
+    WEFT__LEARN_OTHER,
+    WEFT__LEARN_FULL,
+    WEFT__LEARN_DENIED,
+    WEFT__LEARN_WHYS
+} weft__learn_why;
+
 /* Since the store was opened, but n_waiting: now. */
 typedef struct weft__learn_health {
     uint64_t n_kept, n_lost, n_expired;     /* answers */
     uint64_t n_told, n_repeated, n_refused; /* feedback */
     uint64_t n_waiting;
     uint64_t n_witnessed, n_unwitnessed; /* entries of the log; those that wait for it, as it failed */
+    uint64_t n_failed[WEFT__LEARN_WHYS]; /* batches, or forgettings, that the disk did not take */
     char fault[256];                     /* the last failure of the writer; "": none */
 } weft__learn_health;
 void weft__learn_get_health(weft__learn_store *store, weft__learn_health *out);

@@ -52,8 +52,10 @@ static weft_status remove_folder(weft__learn_store *s, int64_t tenant, weft_erro
     weft_status st = WEFT_OK;
     weft__strbuf_printf(&path, "%s/tenants/%lld", s->dir, (long long)tenant);
     if (path.failed) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a path");
-    if (nftw(path.data, remove_one, 8, FTW_DEPTH | FTW_PHYS) && errno != ENOENT)
+    if (nftw(path.data, remove_one, 8, FTW_DEPTH | FTW_PHYS) && errno != ENOENT) {
+        s->why = weft__learn_why_of(errno);
         st = weft_fail(err, WEFT_IO, "%s: %s", path.data, strerror(errno));
+    }
     weft__strbuf_free(&path);
     return st;
 }

@@ -73,8 +73,10 @@ static weft_status make_folder(weft__learn_store *s, int64_t tenant, weft_error 
     for (int i = 0; i < 2 && !st; i++) {
         if (i) weft__strbuf_printf(&path, "/%" PRId64, tenant);
         if (path.failed) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a path");
-        else if (mkdir(path.data, 0700) && errno != EEXIST)
+        else if (mkdir(path.data, 0700) && errno != EEXIST) {
+            s->why = weft__learn_why_of(errno);
             st = weft_fail(err, WEFT_IO, "%s: %s", path.data, strerror(errno));
+        }
     }
     weft__strbuf_free(&path);
     return st;

@@ -39,8 +39,9 @@ typedef struct weft__teach_loop_params {
     const weft__teach_text *publics; /* weft__teach_task */
     float share;                     /* of its time while requests run, 0..1; 0: it waits until none does */
     int32_t neighbours;              /* answers that are kept as such, of a tenant, at most (32) */
-    /* What a full disk keeps from being learned is tried again, sooner first and then at most every hour, before what
-     * came after it; 0: nothing more is learned for its tenant. So it is there for the next process. */
+    /* What a disk that takes nothing (it is full, or may not be written to) keeps from being learned is tried again,
+     * sooner first and then at most every hour, before what came after it; 0: nothing more is learned for its tenant.
+     * So it is there for the next process. */
     int tries_again;
     /* Of consolidation: a larger model that teaches (contest.h), and the one that learns, as paths; NULL: none.
      * Borrowed for good */

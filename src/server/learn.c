@@ -472,6 +472,14 @@ void weft__server_learn_metrics(const weft_server *s, weft__strbuf *out)
                         "\nweft_learn_feedback_total{what=\"repeated\"} %" PRIu64
                         "\nweft_learn_feedback_total{what=\"refused\"} %" PRIu64 "\n",
                         h.n_told, h.n_repeated, h.n_refused);
+    learn_counter(out, "weft_learn_write_failures_total",
+                  "Writes that failed: the disk is full, its folder may not be written to, or another reason.",
+                  "counter");
+    weft__strbuf_printf(out,
+                        "weft_learn_write_failures_total{why=\"full\"} %" PRIu64
+                        "\nweft_learn_write_failures_total{why=\"denied\"} %" PRIu64
+                        "\nweft_learn_write_failures_total{why=\"other\"} %" PRIu64 "\n",
+                        h.n_failed[WEFT__LEARN_FULL], h.n_failed[WEFT__LEARN_DENIED], h.n_failed[WEFT__LEARN_OTHER]);
     learn_counter(out, "weft_learn_waiting", "Records that wait to be kept.", "gauge");
     weft__strbuf_printf(out, "weft_learn_waiting %" PRIu64 "\n", h.n_waiting);
     learn_counter(out, "weft_witness_entries_total", "Entries that came into the witness log.", "counter");

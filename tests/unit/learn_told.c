@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* learn_told.c: claims on what is said of answers: it counts once while nothing else was said in its place; with a
- * key once for ever, for one tenant, across restarts, until its answer goes; a key stands for one thing. */
+ * key once for ever, for one tenant, across restarts, until its answer goes; a key stands for one thing; what the disk
+ * does not take is refused, and why is told and counted. */
 #include "fixture.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 
 #include "learn/feedback.h"
@@ -277,6 +279,65 @@ static void a_header_has_one_key(void **state)
 
 #define ON_FOLDER(claim) cmocka_unit_test_setup_teardown(claim, make_folder, remove_folder)
 
+/* ---- what the disk does not take ---- */
+
+static int refuses; /* errno of every write of SQLite's; 0: none */
+
+static ssize_t try_pwrite(int fd, const void *bytes, size_t n, off_t at)
+{
+    return refuses ? (errno = refuses, -1) : pwrite(fd, bytes, n, at);
+}
+
+static ssize_t try_write(int fd, const void *bytes, size_t n)
+{
+    return refuses ? (errno = refuses, -1) : write(fd, bytes, n);
+}
+
+static void whatever_it_writes_with(sqlite3_syscall_ptr at_a_place, sqlite3_syscall_ptr plain)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    assert_true(vfs->iVersion >= 3);
+    for (int i = 0; i < 2; i++) vfs->xSetSystemCall(vfs, i ? "pwrite64" : "pwrite", at_a_place);
+    vfs->xSetSystemCall(vfs, "write", plain);
+}
+
+static void what_is_not_kept_says_why(void **state)
+{
+    static const struct {
+        int number;
+        weft__learn_why why;
+        const char *words;
+    } cases[] = {{ENOSPC, WEFT__LEARN_FULL, "the disk is full"},
+                 {EFBIG, WEFT__LEARN_FULL, "the disk is full"},
+                 {EROFS, WEFT__LEARN_DENIED, "may not be written to"},
+                 {EACCES, WEFT__LEARN_DENIED, "may not be written to"},
+                 {EIO, WEFT__LEARN_OTHER, "I/O error"}};
+    weft__learn_store *s = open_told((weft__learn_options){0});
+    weft__learn_told told;
+    weft_error err = {0};
+    (void)state;
+    put(s, "ada", "cmpl-1");
+    assert_true(said(s, THUMB(1)) > 0);
+    whatever_it_writes_with((sqlite3_syscall_ptr)try_pwrite, (sqlite3_syscall_ptr)try_write);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__learn_health before, now;
+        weft__learn_feedback f = THUMB(i % 2 ? 1 : -1);
+        f.tenant = "ada", f.id = "cmpl-1", f.time_ms = clock_ms++;
+        weft__learn_get_health(s, &before);
+        refuses = cases[i].number;
+        assert_int_equal(weft__learn_tell(s, &f, &told, &err), WEFT_IO);
+        refuses = 0;
+        if (!strstr(err.message, cases[i].words)) fail_msg("%d: %s", cases[i].number, err.message);
+        assert_int_equal(strstr(err.message, "full") != NULL, cases[i].why == WEFT__LEARN_FULL);
+        weft__learn_get_health(s, &now);
+        for (int why = 0; why < WEFT__LEARN_WHYS; why++)
+            assert_int_equal(now.n_failed[why] - before.n_failed[why], why == (int)cases[i].why);
+        assert_true(said(s, THUMB(i % 2 ? 1 : -1)) > 0); /* nothing of it stayed */
+    }
+    whatever_it_writes_with(NULL, NULL);
+    weft__learn_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {ON_FOLDER(what_holds_is_not_said_twice),
@@ -286,6 +347,7 @@ int main(void)
                                        ON_FOLDER(a_key_goes_with_what_it_stands_for),
                                        ON_FOLDER(a_repeats_key_is_known_for_a_day),
                                        ON_FOLDER(a_store_of_before_gets_keys),
+                                       ON_FOLDER(what_is_not_kept_says_why),
                                        cmocka_unit_test(a_header_has_one_key)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
