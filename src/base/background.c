@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -23,6 +24,7 @@
 static _Thread_local struct {
     int is_one, is_idle, n_cores;
     struct background_job *job;
+    weft__background_idler *idler;
     uint64_t n_bytes; /* worked on since it looked at the clock */
     uint64_t next_ns; /* when it has worked long enough, at the earliest */
     uint64_t own_ns;  /* its own time at the end of its last rest */
@@ -47,12 +49,39 @@ static void rest(void)
     background_go_on(0);
 }
 
-void weft__background_idle(void)
+void weft__background_idle(weft__background_idler *who)
 {
     if (!self.is_one || self.is_idle) return;
     self.is_idle = 1;
 #ifdef __linux__
+    self.idler = who;
+    atomic_store(&who->tid, gettid());
     sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0}); /* of this thread; refused, it stays as it is */
+#endif
+}
+
+void weft__background_lift(weft__background_idler *who)
+{
+#ifdef __linux__
+    int tid = atomic_load(&who->tid);
+    if (tid <= 0 || !atomic_compare_exchange_strong(&who->tid, &tid, -tid)) return;
+    sched_setscheduler(tid, SCHED_OTHER, &(struct sched_param){0}); /* it cannot end, so the number is its own */
+    atomic_store(&who->tid, tid);
+#else
+    (void)who;
+#endif
+}
+
+/* No lock, which others would wait for as long as this thread has no core. */
+static void idle_no_more(void)
+{
+#ifdef __linux__
+    const int own = gettid();
+    int tid = own;
+    while (self.idler && !atomic_compare_exchange_strong(&self.idler->tid, &tid, 0)) {
+        tid = own;
+        sched_yield();
+    }
 #endif
 }
 
@@ -103,6 +132,7 @@ static void *background_run(void *arg)
     self.own_ns = weft__clock_thread_ns();
     background_go_on(0);
     j->fn(j->arg);
+    idle_no_more();
     pthread_mutex_lock(&j->lock);
     j->has_ended = 1;
     pthread_cond_broadcast(&j->changed);

@@ -20,11 +20,18 @@ enum { WEFT__BACKGROUND_NICE = 10 };
 /* Calls fn(arg) and returns after it: on a thread of low precedence, or here: where the system refuses one, and where
  * the calling thread is one already. */
 void weft__background_run(void (*fn)(void *arg), void *arg);
+/* Where who waits for such a thread finds it; zero-initialise; it outlives what is run. */
+typedef struct weft__background_idler {
+    _Atomic int tid; /* 0: none; below 0: it is being lifted, and does not end meanwhile */
+} weft__background_idler;
 /* From now on, and until what it does has ended, the calling thread has a core only while nobody else wants it: whoever
  * wakes takes it at once, not when a time slice ends (SCHED_IDLE; nothing but on Linux, and in any other thread). While
- * no core is free its work hardly goes on, and the system lets nobody take this back: so it is for work that may wait.
- */
-void weft__background_idle(void);
+ * no core is free its work hardly goes on: so it is for work that may wait. */
+void weft__background_idle(weft__background_idler *who);
+/* Somebody waits for it: where weft__background_idle has returned there, it gives way as any thread in the background
+ * from now on. The system allows that to root (CAP_SYS_NICE), and where RLIMIT_NICE reaches its nice value; else it
+ * stays as it is. Waits for nobody. */
+void weft__background_lift(weft__background_idler *who);
 /* Is the calling thread one? */
 int weft__background_is(void);
 /* Says that n_bytes were worked on since the last call, and may rest; nothing in any other thread. Costs an addition

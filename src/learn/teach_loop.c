@@ -53,7 +53,7 @@ int weft__teach_pace(void *loop)
     while (l->p.hooks.busy && l->p.hooks.busy(l->p.hooks.arg) && !is_over(l)) {
         const uint64_t worked = weft__clock_thread_ns() - l->worked_ns;
         if (share >= 1) break;
-        if (share > 0) weft__background_idle();
+        if (share > 0) weft__background_idle(&l->idler);
         if (share > 0) {
             const double ns = (double)worked * (1 - (double)share) / (double)share;
             rest(l, ns < REST_MOST_NS ? (uint64_t)ns : REST_MOST_NS);
@@ -62,7 +62,9 @@ int weft__teach_pace(void *loop)
         rest(l, LOOK_NS);
     }
     l->worked_ns = weft__clock_thread_ns();
-    return is_over(l);
+    const int over = is_over(l);
+    if (over) weft__background_lift(&l->idler); /* who waits may have looked for it just before it was idle */
+    return over;
 }
 
 /* ---- the thread ---- */
@@ -238,6 +240,7 @@ void weft__teach_loop_free(weft__teach_loop **pl)
     l->ends = 1;
     pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->lock);
+    weft__background_lift(&l->idler);
     if (l->has_thread) pthread_join(l->thread, NULL);
     for (size_t i = 0; i < l->n_tenants; i++) tenant_drop(l->tenant[i]);
     weft__free(l->tenant);
@@ -256,6 +259,7 @@ void weft__teach_loop_forget(weft__teach_loop *l, const char *tenant)
     while (l->now && !strcmp(l->now->tenant, tenant)) {
         l->gives_up = 1;
         pthread_cond_broadcast(&l->changed);
+        weft__background_lift(&l->idler); /* else it stands still for as long as others want the cores */
         pthread_cond_wait(&l->changed, &l->lock);
     }
     for (size_t i = 0; i < l->n_tenants;) {

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "base/background.h"
 #include "learn/teach_loop.h"
 
 enum weft__teach_what {
@@ -65,6 +66,7 @@ struct weft__teach_loop {
     weft__teach_tenant **tenant; /* [n_tenants]; what they point to is the thread's while it works for them */
     size_t n_tenants, tenants_room;
     uint64_t worked_ns; /* of its thread: when work began, or the last rest ended */
+    weft__background_idler idler;
 };
 
 /* ---- teach_make.c ---- */

@@ -60,9 +60,11 @@ static void it_gives_way_and_the_caller_does_not(void **state)
     }
 }
 
+static weft__background_idler idler;
+
 static void look_idle(void *arg)
 {
-    weft__background_idle();
+    weft__background_idle(&idler);
     look(arg);
 }
 
@@ -80,6 +82,44 @@ static void what_may_wait_has_no_precedence_at_all(void **state)
 #endif
     assert_int_equal(next.policy, before);
     assert_int_equal(sched_getscheduler(0), before);
+}
+
+#ifdef __linux__
+static void look_once_lifted(void *arg)
+{
+    seen *s = arg;
+    weft__background_idle(&idler);
+    look(arg);
+    weft__background_lift(&idler); /* as anybody does who waits for it */
+    s->n = sched_getscheduler(0);
+    weft__background_idle(&idler); /* from then on for good */
+    if (s->n != sched_getscheduler(0)) s->n = -1;
+}
+
+static void leave_idle(void *arg)
+{
+    weft__background_idle(&idler);
+    *(int *)arg = !sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
+}
+#endif
+
+/* Where the system allows it; whoever has ended is nobody's any more, whatever his number is by then. */
+static void whom_one_waits_for_may_be_lifted(void **state)
+{
+    (void)state;
+#ifdef __linux__
+    seen s = {0};
+    int may = 0;
+    weft__background_run(leave_idle, &may);
+    assert_int_equal(idler.tid, 0);
+    weft__background_run(look_once_lifted, &s);
+    assert_int_equal(s.policy, SCHED_IDLE);
+    assert_int_equal(s.n, may ? SCHED_OTHER : SCHED_IDLE);
+    assert_int_equal(idler.tid, 0);
+    weft__background_lift(&idler);
+#else
+    skip();
+#endif
 }
 
 static void without_threads_the_caller_does_it(void **state)
@@ -214,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_gives_way_and_the_caller_does_not),
         cmocka_unit_test(what_may_wait_has_no_precedence_at_all),
+        cmocka_unit_test(whom_one_waits_for_may_be_lifted),
         cmocka_unit_test(without_threads_the_caller_does_it),
         cmocka_unit_test(threads_that_it_starts_do_not_give_way),
         cmocka_unit_test(one_within_another_is_the_same),

@@ -9,12 +9,25 @@
 #include "base/clock.h"
 #include "learn/teach_loop.h"
 
+#ifdef SCHED_IDLE
+static atomic_int lifted; /* the last thread that another one wanted to have its precedence again */
+
+int __real_sched_setscheduler(pid_t pid, int policy, const struct sched_param *param);
+int __wrap_sched_setscheduler(pid_t pid, int policy, const struct sched_param *param);
+int __wrap_sched_setscheduler(pid_t pid, int policy, const struct sched_param *param)
+{
+    if (pid && pid != gettid() && policy == SCHED_OTHER) atomic_store(&lifted, pid);
+    return __real_sched_setscheduler(pid, policy, param);
+}
+#endif
+
 typedef struct serving {
     char folder[64];
     weft__version_row row[32];
     int n, n_published, fails;
     atomic_int busy, n_asked, patience; /* n_asked: whether it is; patience: how often it may, before it no longer is */
     atomic_int n_idle;                  /* asked by a thread that whoever wakes takes the core from */
+    atomic_int holds;                   /* such a thread is held: 1: the next, 2: now, 3: it was lifted */
 } serving;
 
 static weft_status place(void *arg, const char *tenant, const char *full_name, char *out, weft_error *err)
@@ -49,6 +62,12 @@ static int busy(void *arg)
     serving *s = arg;
 #ifdef SCHED_IDLE
     if (sched_getscheduler(0) == SCHED_IDLE) atomic_fetch_add(&s->n_idle, 1);
+    int next = 1;
+    if (sched_getscheduler(0) == SCHED_IDLE && atomic_compare_exchange_strong(&s->holds, &next, 2)) {
+        for (int patience = 20000; atomic_load(&lifted) != gettid() && patience > 0; patience--)
+            nanosleep(&(struct timespec){0, 1000000}, NULL);
+        if (atomic_load(&lifted) == gettid()) atomic_store(&s->holds, 3);
+    }
 #endif
     const int n = atomic_fetch_add(&s->n_asked, 1), patience = atomic_load(&s->patience);
     return atomic_load(&s->busy) && !(patience && n > patience);
@@ -346,6 +365,45 @@ static void requests_take_the_core_from_it(void **state)
 #endif
 }
 
+#ifdef SCHED_IDLE
+static void *forget_ann(void *loop)
+{
+    weft__teach_loop_forget(loop, "ann");
+    return NULL;
+}
+#endif
+
+/* Whether the system allows it or not. */
+static void who_forgets_or_ends_lifts_it(void **state)
+{
+    (void)state;
+#ifdef SCHED_IDLE
+    for (int ends = 0; ends < 2; ends++) {
+        lesson l;
+        room r;
+        pthread_t forgets;
+        lesson_open(&l);
+        room_open(&r, &l, 0.5f);
+        atomic_store(&r.s.busy, 1);
+        atomic_store(&lifted, 0);
+        atomic_store(&r.s.holds, 1);
+        put(&r, "ann", 1, 1);
+        while (atomic_load(&r.s.holds) != 2) nanosleep(&(struct timespec){0, 100000}, NULL);
+        if (!ends) {
+            assert_int_equal(pthread_create(&forgets, NULL, forget_ann, r.loop), 0);
+            pthread_join(forgets, NULL);
+        } else {
+            weft__teach_loop_free(&r.loop);
+        }
+        assert_int_equal(atomic_load(&r.s.holds), 3);
+        room_close(&r);
+        lesson_close(&l);
+    }
+#else
+    skip();
+#endif
+}
+
 /* Without a share nothing is learned while requests run; and who ends does not wait for that. */
 static void without_a_share_it_waits_for_an_idle_moment(void **state)
 {
@@ -514,6 +572,7 @@ int main(void)
         cmocka_unit_test(what_was_refused_comes_in_with_others),
         cmocka_unit_test(one_consolidation_is_in_work),
         cmocka_unit_test(requests_take_the_core_from_it),
+        cmocka_unit_test(who_forgets_or_ends_lifts_it),
         cmocka_unit_test(without_a_share_it_waits_for_an_idle_moment),
         cmocka_unit_test(who_is_forgotten_begins_anew),
         cmocka_unit_test(going_back_meanwhile_holds),
