@@ -110,6 +110,8 @@ static void read_options(const weft__json *v, weft__teach_options *o, weft__gate
     whole(v, "instant", &o->instant);
     whole(v, "styles", &o->styles);
     whole(v, "style_steps", &o->style.steps);
+    whole(v, "style_others", &o->style.others);
+    whole(v, "style_held", &o->style.held);
     whole(v, "style_rank", &o->style.rank);
     whole(v, "style_per_step", &o->style.per_step);
     number(v, "style_lr", &o->style.lr);

@@ -145,33 +145,6 @@ static weft_status measure_kept(weft__gate *g, const weft__teach_texts *kept, co
     return st;
 }
 
-/* What a style would say of the neighbours, to begin with: as the first correction does before and behind. Whether it
- * does changes nothing but the passes that it takes. */
-static weft_status guess_styled(const weft__gate *g, const weft__teach_texts *plain, weft__teach_texts *out,
-                                weft_error *err)
-{
-    const weft__teach_event *e = &g->events[0];
-    const int32_t *right = e->correction.ids + e->correction.n_prompt;
-    const int32_t n = e->correction.n - e->correction.n_prompt - 1;
-    uint8_t *is_new = weft__alloc_zero((size_t)n + 1, 1);
-    int32_t lead = 0, tail = 0;
-    int ok = is_new && weft__teach_mark(right, n, e->wrong, e->n_wrong, is_new);
-    while (ok && lead < n && is_new[lead]) lead++;
-    while (ok && lead + tail < n && is_new[n - 1 - tail]) tail++;
-    for (size_t i = 0; ok && i < plain->n; i++) {
-        const weft__teach_text *x = &plain->text[i];
-        weft__teach_texts one = {0};
-        ok = weft__teach_texts_add(&one, x->ids, x->n_prompt, right, lead, -1) &&
-             weft__teach_texts_add(&one, one.text[0].ids, one.text[0].n, x->ids + x->n_prompt, x->n - x->n_prompt - 1,
-                                   -1) &&
-             weft__teach_texts_add(out, one.text[1].ids, one.text[1].n, right + n - tail, tail, x->ids[x->n - 1]);
-        if (ok) out->text[i].n_prompt = x->n_prompt;
-        weft__teach_texts_free(&one);
-    }
-    weft__free(is_new);
-    return ok ? WEFT_OK : weft__teach_no_memory(err);
-}
-
 /* How likely to the base the least likely token of each text is: by the trainer without what it has learned. */
 static weft_status ask_base(const weft__gate *g, const weft__teach_texts *texts, float *least, weft_error *err)
 {
@@ -232,7 +205,8 @@ static weft_status measure_styled(weft__gate *g, const weft__teach_style *style,
     weft_status st = keeps ? WEFT_OK : weft__teach_no_memory(err);
     for (size_t i = 0; !st && i < n; i++)
         st = weft__teach_style_space(style, g->tok, &g->neighbours.text[i], &plain, err);
-    if (!st) st = guess_styled(g, &plain, &guess, err);
+    for (size_t i = 0; !st && i < n; i++) /* to begin with: it changes nothing but the passes that it takes */
+        st = weft__teach_style_rewrite(style, &plain.text[i], &guess, err);
     if (!st) st = weft__teach_answer(g->t, g->tok, guess.text, n, g->most, &said, err);
     if (!st) st = weft__gate_keeps(g, said.text, keeps, err);
     for (size_t i = 0; !st && i < n; i++) {

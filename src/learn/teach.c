@@ -44,12 +44,12 @@ void weft__teach_options_default(weft__teach_options *o)
                                          .lr = 2e-3f,
                                          .draws = 768,
                                          .questions = 384,
-                                         .others = 160,
+                                         .others = 320,
                                          .held = 64,
                                          .sure_at = -0.693f, /* likelier than all else together */
                                          .temperature = 0.7f,
                                          .first_steps = 80,
-                                         .steps = 120,
+                                         .steps = 160,
                                          .per_step = 16,
                                          .stop_at = -0.3f,
                                          .said_at = -1},
@@ -229,15 +229,8 @@ static int put_turns(weft__teach_inner *s, const int32_t *order, size_t n, size_
     return 1;
 }
 
-static int put_kept(weft__teach_inner *s, int32_t rows_most)
+int weft__teach_inner_put_publics(weft__teach_inner *s, int32_t rows_most)
 {
-    const int32_t per_step = s->o->per_step, far = s->o->far_per_step, again = s->o->replay_per_step;
-    const size_t n_near = s->n_near, n_own = n_near + s->n_replayed;
-    weft__teach_rows_clear(&s->rows);
-    if (!put_turns(s, s->order, n_near, s->turn, per_step, rows_most) ||
-        !put_turns(s, s->order + n_near, s->n_replayed, s->replay_turn, again, rows_most) ||
-        !put_turns(s, s->order + n_own, s->kept.n - n_own, s->far_turn, far, rows_most))
-        return 0;
     for (int32_t i = 0; s->o->anchor > 0 && i < s->o->public_per_step && i < s->task->n_publics; i++) {
         const size_t at = (s->public_turn + (size_t)i) % (size_t)s->task->n_publics;
         const weft__teach_text *x = &s->task->publics[at];
@@ -248,11 +241,23 @@ static int put_kept(weft__teach_inner *s, int32_t rows_most)
         memset(w, 0, (size_t)n * sizeof *w);
         if (!weft__teach_rows_put(&s->rows, x, w)) return 0;
     }
+    s->public_turn += (size_t)s->o->public_per_step;
+    return 1;
+}
+
+static int put_kept(weft__teach_inner *s, int32_t rows_most)
+{
+    const int32_t per_step = s->o->per_step, far = s->o->far_per_step, again = s->o->replay_per_step;
+    const size_t n_near = s->n_near, n_own = n_near + s->n_replayed;
+    weft__teach_rows_clear(&s->rows);
+    if (!put_turns(s, s->order, n_near, s->turn, per_step, rows_most) ||
+        !put_turns(s, s->order + n_near, s->n_replayed, s->replay_turn, again, rows_most) ||
+        !put_turns(s, s->order + n_own, s->kept.n - n_own, s->far_turn, far, rows_most))
+        return 0;
     s->turn += (size_t)per_step;
     s->replay_turn += (size_t)again;
     s->far_turn += (size_t)far;
-    s->public_turn += (size_t)s->o->public_per_step;
-    return 1;
+    return weft__teach_inner_put_publics(s, rows_most);
 }
 
 /* Did the first n texts of the batch that was just passed come out at this log p? */

@@ -39,16 +39,17 @@ typedef struct weft__teach_options {
     float norm_cap, l2_sp; /* as weft__train_options has them; l2_sp: of a version that goes on from another */
     float ewc; /* likewise: that what is replayed stays as that one has it, by what its answers hang on; 0: none */
     /* Corrections that have a style in common (teach_style.h) are learned by another recipe, where there is no parent:
-     * rank, targets and lr of its own; `first_steps` of the corrections alone, by which other answers are said in the
-     * style; then `steps` at most from the beginning, each with the corrections and per_step of these answers, which
-     * weigh as neighbours, until the corrections come out at stop_at and these at said_at. styles 0: all are facts */
+     * rank, targets and lr of its own; other answers are said in the style (teach_rewrite.h; where that is no way for
+     * most of them, by the model after `first_steps` of the corrections alone); then `steps` at most from the
+     * beginning, each with the corrections, per_step of these answers, which weigh as neighbours, and public texts,
+     * until the corrections come out at stop_at and these at said_at. styles 0: all are facts */
     int styles;
     struct {
         int32_t rank;
         const char *targets;
         float lr;
         int32_t draws, questions; /* that the model makes up, and how many of these are kept (teach_questions.h) */
-        int32_t others, held; /* asked before, that are asked of others, and of how many of these the gate asks: they
+        int32_t others, held; /* asked before, that are asked of others, and how many of these the gate asks: they
                                  are not learned (teach_hold.c) */
         float sure_at;        /* log p that each token of such an answer has at least */
         float temperature;    /* of these */

@@ -257,20 +257,20 @@ static weft_status choose_askable(holding *h, size_t *n_can, weft_error *err)
     return st;
 }
 
-/* n_held of n_can become the gate's, evenly; the others are not kept. */
+/* n_held of n_can become the gate's, evenly; the others stay kept. */
 static weft_status move(holding *h, size_t n_can, size_t n_held, weft_error *err)
 {
     weft__teach_texts *kept = &h->s->kept, *held = &h->s->held;
-    size_t nth = 0;
+    size_t nth = 0, n = h->from;
     if (!weft__grow(&held->text, &held->room, n_held + 1, sizeof *held->text)) return weft__teach_no_memory(err);
     for (size_t i = h->from; i < kept->n; i++) {
         const weft__teach_text x = kept->text[i];
         const size_t before = n_can ? nth * n_held / n_can : 0;
         nth += h->can[i - h->from];
         if (n_can && nth * n_held / n_can > before) held->text[held->n++] = x;
-        else weft__free((void *)(uintptr_t)x.ids);
+        else kept->text[n++] = x;
     }
-    kept->n = h->from;
+    kept->n = n;
     return WEFT_OK;
 }
 

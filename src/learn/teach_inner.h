@@ -42,6 +42,8 @@ weft_status weft__teach_inner_gather(weft__teach_inner *s, weft_error *err);
 void weft__teach_inner_drop(weft__teach_inner *s);
 /* Room for the weights of n tokens; NULL: no memory. */
 float *weft__teach_inner_weights(weft__teach_inner *s, int32_t n);
+/* Appends public texts to the rows, that are to stay as the base says them. 0: no memory. */
+int weft__teach_inner_put_publics(weft__teach_inner *s, int32_t rows_most);
 /* Adds the rows' gradient; nothing of none. kept: they are held to what the parent says, and to another model's words
  * where there is one. */
 weft_status weft__teach_inner_add(weft__teach_inner *s, int kept, weft_error *err);
@@ -65,9 +67,9 @@ weft_status weft__teach_keep_more(weft__teach_inner *s, weft_error *err);
  * whom the question does. */
 weft_status weft__teach_ask_others(weft__teach_inner *s, size_t first, const weft__teach_asked *asked, size_t n_asked,
                                    weft__teach_texts *out, weft_error *err);
-/* Of kept[from ..] style.held at most become the gate's, which s->judge asks then, and the others go: what was asked in
- * kept[0 .. first), of another, likewise; where there is room for the style, and the model is sure. What it is not sure
- * of it does not know. */
+/* Of kept[from ..] style.held at most become the gate's, which s->judge asks then, and are no longer kept: what was
+ * asked in kept[0 .. first), of another, likewise; where there is room for the style, and the model is sure. What it is
+ * not sure of it does not know. */
 weft_status weft__teach_hold_out(weft__teach_inner *s, size_t first, size_t from, weft_error *err);
 
 /* ---- teach_speak.c ---- */

@@ -346,6 +346,33 @@ static int collect(const search *s, weft__teach_style *out)
     return ok;
 }
 
+/* How those that belong to it rewrite their answers. */
+static weft_status see_rewrites(const weft__tok *tok, const search *s, weft__teach_rewrite *out, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    for (int32_t i = 0; !st && i < s->n; i++) {
+        const change *c = &s->all[i];
+        const weft__teach_event *e = c->e;
+        weft__tok_ids spaced = {0};
+        if (!c->belongs) continue;
+        if (c->is_spaced) st = with_space(tok, e->wrong, e->n_wrong, &spaced, err);
+        if (!st && !(c->is_spaced ? weft__teach_rewrite_see(out, spaced.data, (int32_t)spaced.n, c->right, c->n)
+                                  : weft__teach_rewrite_see(out, e->wrong, e->n_wrong, c->right, c->n)))
+            st = weft__teach_no_memory(err);
+        weft__tok_ids_free(&spaced);
+    }
+    return st ? st : weft__teach_rewrite_settle(out, err);
+}
+
+/* Nobody has to leave out what no two corrections say the same for. */
+static void drop_without_rule(weft__teach_style *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->gone.n; i++)
+        if (weft__teach_rewrite_takes(&s->rewrite, s->gone.id[i])) s->gone.id[n++] = s->gone.id[i];
+    s->gone.n = n;
+}
+
 weft_status weft__teach_style_find(const weft__tok *tok, const weft__teach_event *events, int32_t n,
                                    int (*stop)(void *arg), void *stop_arg, weft__teach_style *out, weft_error *err)
 {
@@ -364,7 +391,9 @@ weft_status weft__teach_style_find(const weft__tok *tok, const weft__teach_event
         for (int32_t i = 0; i < n; i++) out->n += s.all[i].belongs = is_foretold(&s.all[i]);
     }
     if (out->n < LEAST) out->n = 0;
-    if (out->n && !collect(&s, out)) st = weft__teach_no_memory(err);
+    if (!st && out->n && !collect(&s, out)) st = weft__teach_no_memory(err);
+    if (!st && out->n) st = see_rewrites(tok, &s, &out->rewrite, err);
+    if (!st) drop_without_rule(out);
     out->n_looked = n_looked;
     weft__free(s.all);
     weft__free(s.uses);
@@ -386,6 +415,17 @@ weft_status weft__teach_style_space(const weft__teach_style *s, const weft__tok 
     return st;
 }
 
+static int is_gone(const void *style, int32_t id)
+{
+    return weft__teach_set_has(&((const weft__teach_style *)style)->gone, id);
+}
+
+weft_status weft__teach_style_rewrite(const weft__teach_style *s, const weft__teach_text *plain, weft__teach_texts *out,
+                                      weft_error *err)
+{
+    return weft__teach_rewrite_apply(&s->rewrite, is_gone, s, plain, out, err);
+}
+
 void weft__teach_style_free(weft__teach_style *s)
 {
     for (int i = 0; i < WEFT__TEACH_PLACES; i++) weft__free(s->in[i].id);
@@ -394,6 +434,7 @@ void weft__teach_style_free(weft__teach_style *s)
     weft__free(s->starts.id);
     weft__free(s->marks.id);
     weft__free(s->gone.id);
+    weft__teach_rewrite_free(&s->rewrite);
     *s = (weft__teach_style){0};
 }
 

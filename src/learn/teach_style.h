@@ -9,7 +9,7 @@
 #ifndef WEFT_LEARN_TEACH_STYLE_H
 #define WEFT_LEARN_TEACH_STYLE_H
 
-#include "learn/teach_texts.h"
+#include "learn/teach_rewrite.h"
 
 /* Tokens, each once, in order. */
 typedef struct weft__teach_set {
@@ -33,11 +33,12 @@ typedef struct weft__teach_style {
     weft__teach_set dropped; /* of `out`, what they put nothing in instead of: what stays may be said at once */
     weft__teach_set starts;  /* what is said first of that which is put in instead */
     /* What three quarters of them put in, not instead of something; and what is taken out by three quarters of those
-     * whose wrong answer has it. An answer is in the style that has all of the ones, and no longer each of the others
-     * that the plain one had */
+     * whose wrong answer has it, and a rule tells what is said instead. An answer is in the style that has all of the
+     * ones, and no longer each of the others that the plain one had */
     weft__teach_set marks, gone;
-    int32_t n;     /* corrections that belong to it; 0: there is no style, and the sets are empty */
-    int is_spaced; /* what stands first in a plain answer has a space before it in the style */
+    weft__teach_rewrite rewrite; /* how most of them rewrite an answer: within it, what is `gone` */
+    int32_t n;                   /* corrections that belong to it; 0: there is no style, and the sets are empty */
+    int is_spaced;               /* what stands first in a plain answer has a space before it in the style */
     int64_t
         n_looked; /* how often two tokens or texts were compared to find it, beside common subsequences: for tests */
 } weft__teach_style;
@@ -64,6 +65,11 @@ int weft__teach_style_has(const weft__teach_style *s, const weft__teach_text *pl
 /* Appends a plain answer as the style has it: with a space before it, where it is_spaced. */
 weft_status weft__teach_style_space(const weft__teach_style *s, const weft__tok *tok, const weft__teach_text *plain,
                                     weft__teach_texts *out, weft_error *err);
+
+/* Appends a plain answer (as weft__teach_style_space has it) as most corrections would rewrite it. Whether that is in
+ * the style, weft__teach_style_of tells. */
+weft_status weft__teach_style_rewrite(const weft__teach_style *s, const weft__teach_text *plain, weft__teach_texts *out,
+                                      weft_error *err);
 
 /* As weft__teach_answer, of plain answers, each with the token that ends it: in the style, and nothing else. */
 weft_status weft__teach_answer_in_style(weft__trainer *t, const weft__tok *tok, const weft__teach_style *style,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* learn_style.c: corrections that change their answers in the same way are a style, facts are none
- * (learn/teach_style.h); what is said in a style says nothing else, the gate asks other things of one, and the same
+ * (learn/teach_style.h); what is said in a style says nothing else, an answer is
+ * rewritten as most of them do, the gate asks other things of one, and the same
  * events give the same content. What is only dropped can be said, plain answers may end without a token for it, and the
  * time to tell grows with the corrections, not with their square. */
 #include "learn_lesson.h"
@@ -152,6 +153,63 @@ static void what_is_only_dropped_is_a_style(void **state)
     close_corrections(&c, &s);
 }
 
+/* Asks a style to rewrite an answer, and that it makes `wanted` of it. */
+static void rewrites(const weft__teach_style *s, const int32_t *answer, int32_t n, const int32_t *wanted, int32_t m)
+{
+    weft__teach_texts asked = {0}, out = {0};
+    assert_true(weft__teach_texts_add(&asked, (const int32_t[]){18, 9}, 2, answer, n, END));
+    assert_int_equal(weft__teach_style_rewrite(s, &asked.text[0], &out, NULL), WEFT_OK);
+    assert_true(out.text[0].n_prompt == 2 && out.text[0].ids[out.text[0].n - 1] == END);
+    assert_int_equal(out.text[0].n, 2 + m + 1);
+    assert_memory_equal(out.text[0].ids + 2, wanted, (size_t)m * sizeof *wanted);
+    weft__teach_texts_free(&asked);
+    weft__teach_texts_free(&out);
+}
+#define IDS(...) (const int32_t[]){__VA_ARGS__}, (int32_t)(sizeof(int32_t[]){__VA_ARGS__} / sizeof(int32_t))
+
+static void an_answer_is_rewritten_as_most_corrections_do(void **state)
+{
+    (void)state;
+    corrections c = {0};
+    weft__teach_style s;
+    for (int32_t i = 0; i < STYLED; i++) style_it(&c, i);
+    for (int32_t i = STYLED; i < STYLED + 2; i++) /* two say it otherwise */
+        correct(&c, 10 + i, IDS(10 + i, IS, 20 + i, POINT), IDS(OPENS, 10 + i, SURE, 20 + i, POINT, CLOSES));
+    assert_int_equal(n_of_style(&c, &s), STYLED + 2);
+    rewrites(&s, IDS(18, IS, 28, POINT), IDS(OPENS, 18, BE, 28, POINT, CLOSES));
+    rewrites(&s, IDS(IS, 28), IDS(OPENS, BE, 28, CLOSES)); /* wherever it stands */
+    rewrites(&s, IDS(18, 28), IDS(OPENS, 18, 28, CLOSES));
+    close_corrections(&c, &s);
+    /* of two that are replaced at once, one is known: the rest is the other's */
+    for (int32_t i = 0; i < STYLED; i++) style_it(&c, i);
+    for (int32_t i = STYLED; i < STYLED + 2; i++)
+        correct(&c, 10 + i, IDS(10 + i, SURE, IS, 20 + i, POINT),
+                IDS(OPENS, 10 + i, BANG, BANG, BE, 20 + i, POINT, CLOSES));
+    assert_int_equal(n_of_style(&c, &s), STYLED + 2);
+    rewrites(&s, IDS(18, IS, SURE, POINT), IDS(OPENS, 18, BE, BANG, BANG, POINT, CLOSES));
+    close_corrections(&c, &s);
+    /* what each replaces otherwise may stay */
+    for (int32_t i = 0; i < STYLED; i++)
+        correct(&c, 10 + i, IDS(10 + i, SURE, IS, 20 + i, POINT),
+                IDS(OPENS, 10 + i, 30 + i, IS, 20 + i, POINT, CLOSES));
+    if (n_of_style(&c, &s)) assert_false(weft__teach_set_has(&s.gone, SURE));
+    close_corrections(&c, &s);
+    /* the end is another where it takes something out; where that is not there, nothing tells how to end */
+    for (int32_t i = 0; i < STYLED; i++)
+        correct(&c, 10 + i, IDS(10 + i, IS, 20 + i, POINT), IDS(10 + i, IS, 20 + i, BANG, CLOSES));
+    assert_int_equal(n_of_style(&c, &s), STYLED);
+    rewrites(&s, IDS(18, IS, POINT, POINT), IDS(18, IS, POINT, BANG, CLOSES));
+    rewrites(&s, IDS(18, IS, 28), IDS(18, IS, 28));
+    close_corrections(&c, &s);
+    /* so is a beginning, and a token of which nothing is left */
+    for (int32_t i = 0; i < STYLED; i++)
+        correct(&c, 10 + i, IDS(SURE, BANG, 10 + i, IS, 20 + i, POINT), IDS(10 + i, 20 + i, POINT));
+    assert_int_equal(n_of_style(&c, &s), STYLED);
+    rewrites(&s, IDS(SURE, BANG, 18, IS, 28, POINT), IDS(18, 28, POINT));
+    rewrites(&s, IDS(18, IS, 28, POINT), IDS(18, 28, POINT));
+    close_corrections(&c, &s);
+}
+
 enum { SAYS = 3, ASKED = 8 };
 
 /* Asks the model for `as_is` in a style, and that it says `wanted` of it. */
@@ -296,7 +354,32 @@ static void losses_are_told_by_how_likely_they_are(void **state)
     }
 }
 
-/* By a model of noise: what is said in the style is what was said, and the same events give the same content. */
+/* Beside earlier answers "X is Y.", by a model of noise. */
+static void prepare(lesson *l, corrections *c, weft__teach_texts *earlier)
+{
+    for (int32_t i = 5; i < 9; i++) {
+        const int32_t asked[] = {10 + i, 9}, answer[] = {10 + i, IS, 20 + i, POINT};
+        assert_true(weft__teach_texts_add(earlier, asked, 2, answer, 4, END));
+    }
+    l->task.events = c->e;
+    l->task.n_events = c->n;
+    l->task.neighbours = l->judge.neighbours = earlier->text;
+    l->task.n_neighbours = l->judge.n_neighbours = (int32_t)earlier->n;
+    l->judge.bounds.kl_style = 10;
+    l->judge.bounds.styled = 0.7f; /* noise: not all */
+    l->o.style.lr = 1e-2f;
+    l->o.style.said_at = -1.6f;
+}
+
+static void learns_style(const lesson *l, weft__teach_report *r, size_t n_earlier)
+{
+    assert_int_equal(weft__teach(&l->task, &l->o, r, NULL), WEFT_OK);
+    if (r->n_style != STYLED || !r->gate.passed || !r->gate.is_style || r->gate.n_paraphrases != (int32_t)n_earlier)
+        fail_msg("%d, %s after %d steps: %d of %d", r->n_style, weft__gate_reason_name(r->gate.reason), r->n_steps,
+                 r->gate.paraphrases, r->gate.n_paraphrases);
+}
+
+/* What is said in the style is what was said, and the same events give the same content. */
 static void a_style_is_learned_from_answers_said_in_it(void **state)
 {
     (void)state;
@@ -305,30 +388,44 @@ static void a_style_is_learned_from_answers_said_in_it(void **state)
     weft__teach_texts earlier = {0};
     lesson_open(&l);
     for (int32_t i = 0; i < STYLED; i++) style_it(&c, i);
-    for (int32_t i = 5; i < 9; i++) {
-        const int32_t asked[] = {10 + i, 9}, answer[] = {10 + i, IS, 20 + i, POINT};
-        assert_true(weft__teach_texts_add(&earlier, asked, 2, answer, 4, END));
-    }
-    l.task.events = c.e;
-    l.task.n_events = c.n;
-    l.task.neighbours = l.judge.neighbours = earlier.text;
-    l.task.n_neighbours = l.judge.n_neighbours = (int32_t)earlier.n;
-    l.judge.bounds.kl_style = 10;
-    l.judge.bounds.styled = 0.7f; /* noise: not all */
-    l.o.style.lr = 1e-2f;
-    l.o.style.said_at = -1.6f;
+    prepare(&l, &c, &earlier);
+    l.o.style.first_steps = 0; /* the model has not to say them */
     weft__teach_report r, again, facts;
-    assert_int_equal(weft__teach(&l.task, &l.o, &r, NULL), WEFT_OK);
-    if (r.n_style != STYLED || !r.gate.passed || !r.gate.is_style || r.gate.n_paraphrases != (int32_t)earlier.n)
-        fail_msg("%d, %s after %d steps: %d of %d", r.n_style, weft__gate_reason_name(r.gate.reason), r.n_steps,
-                 r.gate.paraphrases, r.gate.n_paraphrases);
+    learns_style(&l, &r, earlier.n);
     l.o.n_threads = 3;
     assert_int_equal(weft__teach(&l.task, &l.o, &again, NULL), WEFT_OK);
     assert_memory_equal(&r.id, &again.id, sizeof r.id);
+    const weft__teach_text public = {l.probe, 24, 1}; /* stays more as it was where it is held to the base */
+    l.task.publics = &public;
+    l.task.n_publics = 1;
+    learns_style(&l, &again, earlier.n);
+    if (!(again.gate.kl < 0.9 * r.gate.kl)) fail_msg("KL %.4f, without a public text %.4f", again.gate.kl, r.gate.kl);
     l.judge.bounds.kl_style = 0; /* refused as a style, it is learned as facts */
     l.o.attempts = 2;
     assert_int_equal(weft__teach(&l.task, &l.o, &facts, NULL), WEFT_OK);
     assert_true(facts.n_attempts == 2 && facts.n_style == 0 && !facts.gate.is_style);
+    weft__teach_style none = {0};
+    close_corrections(&c, &none);
+    weft__teach_texts_free(&earlier);
+    lesson_close(&l);
+}
+
+/* "X is Y." becomes "OPENS X is SURE Y. CLOSES": where a word is put in, no rule says, but the model. */
+static void what_no_rule_rewrites_the_model_says(void **state)
+{
+    (void)state;
+    lesson l;
+    corrections c = {0};
+    weft__teach_texts earlier = {0};
+    weft__teach_report r;
+    lesson_open(&l);
+    for (int32_t i = 0; i < STYLED; i++)
+        correct(&c, 10 + i, IDS(10 + i, IS, 20 + i, POINT), IDS(OPENS, 10 + i, IS, SURE, 20 + i, POINT, CLOSES));
+    prepare(&l, &c, &earlier);
+    learns_style(&l, &r, earlier.n);
+    l.o.style.first_steps = 0; /* it has not learned how */
+    assert_int_equal(weft__teach(&l.task, &l.o, &r, NULL), WEFT_OK);
+    assert_int_equal(r.n_steps, 0);
     weft__teach_style none = {0};
     close_corrections(&c, &none);
     weft__teach_texts_free(&earlier);
@@ -348,12 +445,14 @@ int main(void)
         cmocka_unit_test(facts_are_no_style),
         cmocka_unit_test(an_answer_in_a_style_says_nothing_else),
         cmocka_unit_test(what_is_only_dropped_is_a_style),
+        cmocka_unit_test(an_answer_is_rewritten_as_most_corrections_do),
         cmocka_unit_test(a_plain_answer_needs_no_end_and_may_lose_what_is_dropped),
         cmocka_unit_test(the_time_to_tell_grows_with_the_corrections),
         cmocka_unit_test(it_stops_when_it_is_asked_to),
         cmocka_unit_test(the_gate_asks_a_style_for_what_facts_are_not_asked),
         cmocka_unit_test(losses_are_told_by_how_likely_they_are),
         cmocka_unit_test(a_style_is_learned_from_answers_said_in_it),
+        cmocka_unit_test(what_no_rule_rewrites_the_model_says),
     };
     return cmocka_run_group_tests(tests, begin, remove_folder);
 }
