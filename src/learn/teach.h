@@ -49,10 +49,10 @@ typedef struct weft__teach_options {
         const char *targets;
         float lr;
         int32_t draws, questions; /* that the model makes up, and how many of these are kept (teach_questions.h) */
-        int32_t others, held; /* asked before, that are asked of others, and how many of these the gate asks: they
+        int32_t others, held;     /* asked before, that are asked of others, and how many of these the gate asks: they
                                  are not learned (teach_hold.c) */
-        float sure_at;        /* log p that each token of such an answer has at least */
-        float temperature;    /* of these */
+        float sure_at;            /* log p that each token of such an answer has at least */
+        float temperature;        /* of these */
         int32_t first_steps, steps, per_step;
         float stop_at, said_at;
     } style;

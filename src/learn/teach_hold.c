@@ -132,10 +132,12 @@ static void close_holding(holding *h)
 
 /* ---- each question of all ---- */
 
-/* Of whom a question is asked: its tokens [from, to). */
+/* Of whom a question is asked: its tokens [from, to), and words [word, word + n). */
 typedef struct asked_slot {
     const weft__teach_text *x;
     int32_t from, to;
+    const weft__teach_list *words;
+    int32_t word, n;
 } asked_slot;
 
 typedef struct all_asking {
@@ -162,7 +164,8 @@ static int put_asking(holding *h, all_asking *a, size_t i, size_t k, const asked
     int32_t from = 0, behind = 0;
     while (from < least && x->ids[from] == y->ids[from]) from++;
     while (from + behind < least && x->ids[x->n_prompt - 1 - behind] == y->ids[y->n_prompt - 1 - behind]) behind++;
-    const asked_slot of_x = {x, from, x->n_prompt - behind}, of_y = {y, from, y->n_prompt - behind};
+    const asked_slot of_x = {x, from, x->n_prompt - behind, &h->all[i].question, p->from, p->n},
+                     of_y = {y, from, y->n_prompt - behind, &h->all[k].question, p->from, p->m};
     const int is_x = are_words(h, &of_x, h->all[i].question.id + p->from, p->n);
     const int is_y = are_words(h, &of_y, h->all[k].question.id + p->from, p->m);
     if (is_x < 0 || is_y < 0) return 0;
@@ -190,6 +193,54 @@ static int find_asking(holding *h, all_asking *a)
     return is >= 0;
 }
 
+/* Is a word said of whom something is asked less often than it stands beside that? inside[], outside[]: slots. */
+static int is_of_question(const int32_t *inside, const int32_t *outside, const int32_t *id, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (outside[id[i]] > inside[id[i]]) return 1;
+    return 0;
+}
+
+/* Whoever has such a word in it is nobody. 0: no memory. */
+static int drop_nobody(holding *h, weft__teach_texts *whom, const int32_t *inside, const int32_t *outside)
+{
+    size_t n = 0;
+    int ok = 1;
+    for (size_t i = 0; i < whom->n; i++) {
+        weft__teach_list words = {0};
+        const weft__teach_text x = whom->text[i];
+        ok = ok && !weft__teach_words_read(&h->words, x.ids, x.n, &words, NULL);
+        if (!ok || !is_of_question(inside, outside, words.id, words.n)) whom->text[n++] = x;
+        else weft__free((void *)(uintptr_t)x.ids);
+        weft__teach_list_free(&words);
+    }
+    whom->n = n;
+    return ok;
+}
+
+/* Two questions that differ in one place may differ in more than whom they ask of ("who is [Odo's] friend", "who is
+ * [Mira] friend"): words that mostly stand beside a slot are in none. 0: no memory. */
+static int drop_ill_formed(holding *h, all_asking *a)
+{
+    const size_t n_words = (size_t)h->words.n + 1;
+    int32_t *inside = weft__alloc_zero(n_words, sizeof *inside), *outside = weft__alloc_zero(n_words, sizeof *outside);
+    int ok = inside && outside;
+    size_t n = 0;
+    for (size_t t = 0; ok && t < a->n; t++) {
+        const asked_slot *s = &a->slot[t];
+        for (int32_t i = 0; i < s->words->n; i++)
+            (i >= s->word && i < s->word + s->n ? inside : outside)[s->words->id[i]]++;
+    }
+    for (size_t t = 0; ok && t < a->n; t++)
+        if (!is_of_question(inside, outside, a->slot[t].words->id + a->slot[t].word, a->slot[t].n))
+            a->slot[n++] = a->slot[t];
+    if (ok) a->n = n;
+    ok = ok && drop_nobody(h, &a->whom, inside, outside);
+    weft__free(inside);
+    weft__free(outside);
+    return ok;
+}
+
 /* The question of a slot, of somebody, where it is new. 0: no memory. */
 static int put_asked(const asked_slot *t, const weft__teach_text *whom, const weft__teach_texts *kept,
                      const weft__teach_asked *asked, size_t n_asked, weft__teach_texts *out)
@@ -215,7 +266,7 @@ weft_status weft__teach_ask_others(weft__teach_inner *s, size_t first, const wef
     weft__rng rng;
     size_t *order = NULL;
     weft_status st = open_holding(&h, s, first, err);
-    if (!st && !find_asking(&h, &a)) st = weft__teach_no_memory(err);
+    if (!st && (!find_asking(&h, &a) || !drop_ill_formed(&h, &a))) st = weft__teach_no_memory(err);
     const size_t n = a.n * a.whom.n;
     if (!st && !(order = weft__alloc_array(n + 1, sizeof *order))) st = weft__teach_no_memory(err);
     weft__rng_seed(&rng, s->o->seed);
