@@ -114,32 +114,27 @@ static int peel(const weft__teach_rules *r, weft__teach_span *out, weft__teach_s
     return 1;
 }
 
-/* What runs tell, behind what single tokens do. */
+/* What runs tell beside what single tokens do, of which they may be another correction that does so. */
 static weft_status split_runs(weft__teach_rewrite *r, weft_error *err)
 {
-    weft__teach_rules more = {0}, *within = &r->within;
+    weft__teach_rules known = {0};
     weft_status st = WEFT_OK;
+    for (size_t i = 0; !st && i < r->within.of.n; i++) {
+        const weft__teach_text *x = &r->within.of.text[i];
+        if (!weft__teach_texts_add(&known.of, x->ids, x->n_prompt, x->ids + x->n_prompt, x->n - x->n_prompt, -1))
+            st = weft__teach_no_memory(err);
+    }
+    if (!st) st = keep_rules(&known, err);
     for (size_t i = 0; !st && i < r->runs.n; i++) {
         const weft__teach_text *x = &r->runs.text[i];
         weft__teach_span out = {0, x->n_prompt}, in = {x->n_prompt, x->n};
-        while (peel(within, &out, &in, x, 0) || peel(within, &out, &in, x, 1)) continue;
+        while (peel(&known, &out, &in, x, 0) || peel(&known, &out, &in, x, 1)) continue;
         if (out.to - out.from == 1 &&
-            !weft__teach_texts_add(&more.of, x->ids + out.from, 1, x->ids + in.from, in.to - in.from, -1))
+            !weft__teach_texts_add(&r->within.of, x->ids + out.from, 1, x->ids + in.from, in.to - in.from, -1))
             st = weft__teach_no_memory(err);
     }
-    if (!st) st = keep_rules(&more, err);
-    size_t room = within->of.n;
-    const size_t n = within->of.n + more.of.n;
-    if (!st && (!weft__grow(&within->of.text, &within->of.room, n + 1, sizeof *within->of.text) ||
-                !weft__grow(&within->times, &room, n + 1, sizeof *within->times)))
-        st = weft__teach_no_memory(err);
-    for (size_t i = 0; !st && i < more.of.n; i++) {
-        within->times[within->of.n] = more.times[i];
-        within->of.text[within->of.n++] = more.of.text[i];
-    }
-    if (!st) more.of.n = 0; /* they are its own now */
-    weft__teach_texts_free(&more.of);
-    weft__free(more.times);
+    weft__teach_texts_free(&known.of);
+    weft__free(known.times);
     weft__teach_texts_free(&r->runs);
     return st;
 }
@@ -147,8 +142,8 @@ static weft_status split_runs(weft__teach_rewrite *r, weft_error *err)
 weft_status weft__teach_rewrite_settle(weft__teach_rewrite *r, weft_error *err)
 {
     weft_status st = keep_rules(&r->begin, err);
-    if (!st) st = keep_rules(&r->within, err);
     if (!st) st = split_runs(r, err);
+    if (!st) st = keep_rules(&r->within, err);
     return st ? st : keep_rules(&r->end, err);
 }
 

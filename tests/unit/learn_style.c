@@ -182,9 +182,10 @@ static void an_answer_is_rewritten_as_most_corrections_do(void **state)
     close_corrections(&c, &s);
     /* of two that are replaced at once, one is known: the rest is the other's */
     for (int32_t i = 0; i < STYLED; i++) style_it(&c, i);
-    for (int32_t i = STYLED; i < STYLED + 2; i++)
+    for (int32_t i = STYLED; i < STYLED + 1; i++)
         correct(&c, 10 + i, IDS(10 + i, SURE, IS, 20 + i, POINT),
                 IDS(OPENS, 10 + i, BANG, BANG, BE, 20 + i, POINT, CLOSES));
+    correct(&c, 16, IDS(16, SURE, 26, POINT), IDS(OPENS, 16, BANG, BANG, 26, POINT, CLOSES)); /* and alone */
     assert_int_equal(n_of_style(&c, &s), STYLED + 2);
     rewrites(&s, IDS(18, IS, SURE, POINT), IDS(OPENS, 18, BE, BANG, BANG, POINT, CLOSES));
     close_corrections(&c, &s);
