@@ -25,7 +25,7 @@ typedef enum write_fault { NO_FAULT, KILLED, KILLED_HALFWAY, DISK_FULL } write_f
 static struct {
     atomic_int n_writes;
     _Alignas(16) char said[256];
-} *each_write_shared;
+} * each_write_shared;
 static write_fault each_write_fault; /* the child's own, as the next one */
 static int each_write_n;
 

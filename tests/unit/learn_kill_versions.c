@@ -54,7 +54,8 @@ static int work(void *said)
     weft__teach_store_wait(r.t);
     for (int i = 0; i < OFFLINE; i++) {
         a->n_begun = i + 1;
-        a->failed[i] = i <= REPEAT ? consolidate(&r) : !!weft__teach_store_roll_back(r.t, "ann", CURRENT[i], &now, NULL);
+        a->failed[i] =
+            i <= REPEAT ? consolidate(&r) : !!weft__teach_store_roll_back(r.t, "ann", CURRENT[i], &now, NULL);
         a->now[i] = current(&r);
         a->n_done = i + 1;
     }
@@ -128,7 +129,8 @@ static void ask_again(room *r, int n)
     if (consolidate(r)) fail_msg("write %d: it cannot be consolidated", n);
     const rows all = check_versions(r, n);
     if (all.n != before.n + 1 || strcmp(content_of(&all, all.last), content[follows]))
-        fail_msg("write %d: from version %d it came to version %d, in row %d", n, (int)before.last, (int)all.last, all.n);
+        fail_msg("write %d: from version %d it came to version %d, in row %d", n, (int)before.last, (int)all.last,
+                 all.n);
     go_back(r, 1, n);
     go_back(r, all.last, n);
     room_close(r);
