@@ -116,8 +116,8 @@ static void go_back(room *r, int64_t to, int n)
     if (now != to || current(r) != to) fail_msg("write %d: gone back to %d, not %d", n, (int)now, (int)to);
 }
 
-/* The same again: a consolidation, which comes to what follows the current version without a fault, and going back, in a
- * server and without one. */
+/* The same again: a consolidation, which comes to what follows the current version without a fault, and going back, in
+ * a server and without one. */
 static void ask_again(room *r, int n)
 {
     int64_t now;
