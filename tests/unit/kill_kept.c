@@ -270,7 +270,7 @@ static void prepare(void)
 static int walk(write_fault how)
 {
     static const each_write of_kept = {prepare, work, check};
-    const int step = CLAIMS_SWEPT(CLAIMS_REPEATED(7, 37, 61), 1);
+    const int step = CLAIMS_SWEPT(CLAIMS_REPEATED(11, 61, 127), 1);
     n_half = 0;
     const int n = at_each_write(&of_kept, how, (int)how, step);
     /* of two versions at least, while they are written and before they are renamed; or files were not met */
