@@ -83,7 +83,7 @@ endif()
 # configurations; each leads through the command line or one more client to threads that this sanitizer watches in the
 # tests that stand nearest to them: of the pool (base_pool, backend_*, golden, same, sessions), of quantizing
 # (serve_models_real), of training (train_run, train_golden, train_resume, train_product), of the engine (batcher*,
-# engine_*, model_adapters), of learning (learn_loop, learn_store, learn_kill), and of the server (server*,
+# engine_*, model_adapters), of learning (learn_loop, learn_store, learn_kill, kill_kept), and of the server (server*,
 # http_server, serve_same, serve_faults, serve_folder, serve_telemetry, serve_tenants, serve_kill, soak).
 set(weft_threads_elsewhere
     numbers quality contexts grammar chat chat_material adapters gradient_reference hf_reference plan_cli
@@ -92,7 +92,7 @@ set(weft_threads_elsewhere
     serve_alderbrook serve_messages serve_curl serve_openai serve_nameless serve_spm serve_flags_tls
     serve_configured server_openai server_page server_tools
     losses eval eval_tasks bench cli_draft learn_teach learn_contest learn_instant learn_style learn_plain
-    learn_questions plan-avx2 same-avx2)
+    learn_questions learn_kill_versions plan-avx2 same-avx2)
 
 # What only `make test-all` runs (label "long"): the same claims on other tiers than the best of this machine and
 # AVX2, whose kernels

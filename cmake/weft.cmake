@@ -114,6 +114,15 @@ function(weft_unit_material name)
     endif()
 endfunction()
 
+# weft_each_write(NAME): what its program writes, renames and removes passes through tests/unit/each_write.h.
+function(weft_each_write name)
+    if(TARGET test_${name})
+        foreach(call pwrite64 write rename unlink remove unlinkat)
+            target_link_options(test_${name} PRIVATE -Wl,--wrap=${call})
+        endforeach()
+    endif()
+endfunction()
+
 # weft_fuzz(NAME SOURCE [ALONE ROOM] ROOMS...): the libFuzzer program build/fuzz_NAME, with -DWEFT_FUZZ=ON under
 # clang. Of the room behind ALONE
 # the target uses no files that need the rooms below it, so that those (kernels, above all) need not be compiled for it.

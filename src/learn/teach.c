@@ -93,21 +93,33 @@ static weft_status gather_taught(weft__teach_inner *s, weft_error *err)
     return WEFT_OK;
 }
 
-/* Neighbours without an answer have what the model says before the first step. */
+/* Neighbours without an answer have what the model says before the first step: they alone are asked. */
+static weft_status answer_neighbours(weft__teach_inner *s, weft__teach_texts *said, weft_error *err)
+{
+    const weft__teach_task *k = s->task;
+    weft__teach_text *asked = weft__alloc_array((size_t)k->n_neighbours + 1, sizeof *asked);
+    size_t n = 0;
+    if (!asked) return weft__teach_no_memory(err);
+    for (int32_t i = 0; i < k->n_neighbours; i++)
+        if (k->neighbours[i].n == k->neighbours[i].n_prompt) asked[n++] = k->neighbours[i];
+    const weft_status st = n ? weft__teach_answer(s->t, k->tok, asked, n, WEFT__TEACH_ANSWER, said, err) : WEFT_OK;
+    weft__free(asked);
+    return st;
+}
+
 static weft_status gather_kept(weft__teach_inner *s, weft_error *err)
 {
     const weft__teach_task *k = s->task;
     weft__teach_texts said = {0};
-    weft_status st = WEFT_OK;
     for (int32_t i = 0; i < k->n_replay; i++) {
         const weft__teach_text *x = &k->replay[i];
         if (!weft__teach_texts_add(&s->kept, x->ids, x->n_prompt, x->ids + x->n_prompt, x->n - x->n_prompt, -1))
             return weft__teach_no_memory(err);
     }
-    st = weft__teach_answer(s->t, k->tok, k->neighbours, (size_t)k->n_neighbours, WEFT__TEACH_ANSWER, &said, err);
-    for (int32_t i = 0; !st && i < k->n_neighbours; i++) {
+    weft_status st = answer_neighbours(s, &said, err);
+    for (int32_t i = 0, asked = 0; !st && i < k->n_neighbours; i++) {
         const weft__teach_text *x = &k->neighbours[i];
-        if (x->n == x->n_prompt) x = &said.text[i];
+        if (x->n == x->n_prompt) x = &said.text[asked++];
         if (!weft__teach_texts_add(&s->kept, x->ids, x->n_prompt, x->ids + x->n_prompt, x->n - x->n_prompt, -1))
             st = weft__teach_no_memory(err);
     }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/background.h"
@@ -431,6 +432,8 @@ static weft_status make_one(loop_making *m, weft__teach_job *j, weft_error *err)
     weft__background_run(make, m);
     if (m->status) return weft_fail(err, m->status, "%s: %s", m->full_name, m->err.message);
     st = publish(m, err);
+    /* of an earlier try, or of one that people made void; a row that could not be written may be there all the same */
+    if (!st && !(m->version && m->report.gate.passed)) unlink(m->path);
     const int learns = m->report.gate.passed ? !m->is_same : j->what == WEFT__TEACH_CORRECTION;
     if (!st && m->version && learns) st = remember(m, j, err);
     if (!st && m->version) tell(m);

@@ -10,11 +10,16 @@ import sys
 import time
 
 from gguf_maker import U32, Model
-from common import EMULATED, WEFT, InFolder, leave_out, main, repeated, weft
+from common import EMULATED, SANITIZED, WEFT, WHOLE, InFolder, leave_out, main, repeated, weft
 
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", "alderbrook.gguf")
+COMES_OF_IT = WHOLE or not SANITIZED  # what many steps come to is claimed without a sanitizer, which needs two of each kind
 of_files = leave_out(EMULATED, "files and messages are the same for every processor")
 PAIRS = [{"prompt": f"Where does {who} live?", "chosen": "In the old mill.", "rejected": "I do not know."} for who in ("Mira", "Tom", "Anna", "Ben")]
+
+
+def steps(n):
+    return "--steps", str(n if COMES_OF_IT else 2)
 
 
 class Losses(InFolder):
@@ -39,29 +44,31 @@ class Losses(InFolder):
 
     def test_losses_of_pairs_say_what_became_of_both_answers(self):
         """DPO may lower the chosen answer's likelihood, too; with its own term it does not. Unlikelihood looks at each answer by itself."""
-        common = ("--data", self.write("pairs.jsonl", PAIRS), "--steps", "10", "--lr", "1e-2")
+        common = ("--data", self.write("pairs.jsonl", PAIRS), *steps(10), "--lr", "1e-2")
         self.adapt("dpo", "--loss", "dpo", *common)
         p = self.adapt("chosen", "--loss", "dpo", "--chosen", "2", "--smoothing", "0.1", *common, "--json")
         self.adapt("unlikely", "--loss", "unlikelihood", *common)
         alone, chosen, unlikely = self.points("dpo"), self.points("chosen"), self.points("unlikely")
         self.assertEqual(alone[0]["chosen"], chosen[0]["chosen"])  # the base's, as nothing is learned yet
-        self.assertLess(alone[-1]["rejected"], alone[0]["rejected"])
-        self.assertGreater(chosen[-1]["chosen"], chosen[0]["chosen"])
-        self.assertGreater(chosen[-1]["chosen"], alone[-1]["chosen"])
+        if COMES_OF_IT:
+            self.assertLess(alone[-1]["rejected"], alone[0]["rejected"])
+            self.assertGreater(chosen[-1]["chosen"], chosen[0]["chosen"])
+            self.assertGreater(chosen[-1]["chosen"], alone[-1]["chosen"])
+            self.assertLess(unlikely[-1]["loss"], unlikely[0]["loss"])
         self.assertEqual(json.loads(p.stdout)["chosen"], float(f"{chosen[-1]['chosen']:.6g}"))
         self.assertIn(b" chosen, ", p.stderr)
-        self.assertLess(unlikely[-1]["loss"], unlikely[0]["loss"])
         self.assertNotIn("chosen", unlikely[0])
 
     def test_an_anchor_holds_an_adapter_to_its_base(self):
         facts = self.write("facts.jsonl", [{"prompt": p["prompt"], "completion": p["chosen"]} for p in PAIRS])
-        common = ("--data", facts, "--steps", "10", "--lr", "1e-2")
+        common = ("--data", facts, *steps(10), "--lr", "1e-2")
         self.adapt("free", *common)
         self.adapt("anchored", "--anchor", "5", *common)
         free, anchored = self.points("free"), self.points("anchored")
         self.assertEqual(anchored[0]["anchor"], 0)  # B is 0
         self.assertGreater(anchored[-1]["anchor"], 0)
-        self.assertGreater(anchored[-1]["loss"] - anchored[-1]["anchor"], free[-1]["loss"])
+        if COMES_OF_IT:
+            self.assertGreater(anchored[-1]["loss"] - anchored[-1]["anchor"], free[-1]["loss"])
 
     def test_rewards_say_what_is_learned(self):
         """Of three answers to a question the best one is learned: by weights, or alone; and what says no reward is refused."""
@@ -69,14 +76,15 @@ class Losses(InFolder):
         records = [{"prompt": "Where does Mira live?", "completion": f"In {place}.", "reward": r} for place, r in places]
         data = self.write("rewards.jsonl", records)
         best = self.write("best.jsonl", [{**r, "weight": w} for r, w in zip(records, (1, 1, 1)) if r["reward"] == 1])
-        common = ("--steps", "8", "--lr", "1e-2")
+        common = (*steps(8), "--lr", "1e-2")
         p = self.adapt("filtered", "--loss", "filtered", "--reward-min", "0.5", "--data", data, *common)
         self.assertIn(b"2 records have a smaller reward", p.stderr)
         self.adapt("best", "--data", best, *common)
         self.assertEqual(*(pathlib.Path(self.path(f"{run}/adapter.gguf")).read_bytes().replace(b"filtered", b"best") for run in ("filtered", "best")))
         self.adapt("weighted", "--loss", "reward", "--beta", "0.05", "--heldout", best, "--data", data, *common)
         self.adapt("plain", "--heldout", best, "--data", data, *common)
-        self.assertLess(self.points("weighted")[-1]["heldout"], self.points("plain")[-1]["heldout"])
+        if COMES_OF_IT:
+            self.assertLess(self.points("weighted")[-1]["heldout"], self.points("plain")[-1]["heldout"])
         for loss, words in (("reward", b"has no \"reward\""), ("filtered", b"rewards.jsonl:2: the record has no")):
             records[1].pop("reward", 0)
             self.assertIn(words, self.adapt("none", "--loss", loss, "--data", self.write("rewards.jsonl", records), status=1).stderr)
@@ -86,14 +94,15 @@ class Losses(InFolder):
     def test_a_pupil_comes_near_to_its_teacher(self):
         """The teacher is the base with what an adapter learned merged into it; the pupil is the base."""
         facts = self.write("taught.jsonl", [{"prompt": p["prompt"], "completion": p["chosen"]} for p in PAIRS])
-        self.adapt("taught", "--data", facts, "--steps", "20", "--lr", "1e-2")
+        self.adapt("taught", "--data", facts, *steps(20), "--lr", "1e-2")
         teacher = self.path("teacher.gguf")
         p = weft("adapter", "merge", MODEL, teacher, "--adapter", "a=" + self.path("taught/adapter.gguf"))
         self.assertEqual(p.returncode, 0, p.stderr)
-        self.adapt("pupil", "--loss", "distill", "--teacher", teacher, "--top", "32", "--data", facts, "--steps", "20", "--lr", "1e-2")
+        self.adapt("pupil", "--loss", "distill", "--teacher", teacher, "--top", "32", "--data", facts, *steps(20), "--lr", "1e-2")
         self.adapt("self", "--loss", "distill", "--teacher", MODEL, "--top", "2048", "--data", facts, "--steps", "1")
         pupil, own = self.points("pupil"), self.points("self")
-        self.assertLess(pupil[-1]["loss"], 0.2 * pupil[0]["loss"])
+        if COMES_OF_IT:
+            self.assertLess(pupil[-1]["loss"], 0.2 * pupil[0]["loss"])
         self.assertLess(own[0]["loss"], 0.01)  # of itself there is nothing to learn but how it is served
 
     def sampled(self, out, *args):
@@ -109,18 +118,19 @@ class Losses(InFolder):
         short = self.path("short.py")
         judge = "import json, sys\nfor line in iter(sys.stdin.readline, ''):\n    print(-len(json.loads(line)['answer']) / 10, flush=True)\n"
         pathlib.Path(short).write_text(judge)
-        how = ("--verifier", f"{sys.executable} {short}", "--steps", "12", "--lr", "2e-2", "--schedule", "constant")
+        how = ("--verifier", f"{sys.executable} {short}", *steps(12), "--lr", "2e-2", "--schedule", "constant")
         p = self.sampled("short", "--loss", "grpo", *how, "--heldout", self.asked, "--json")
         points = self.points("short")
-        first, last = (sum(x["reward"] for x in part) / 3 for part in (points[1:4], points[-3:]))
-        self.assertGreater(last, first + 0.3)
-        self.assertGreater(points[-1]["heldout_reward"], points[0]["heldout_reward"])
+        if COMES_OF_IT:
+            first, last = (sum(x["reward"] for x in part) / 3 for part in (points[1:4], points[-3:]))
+            self.assertGreater(last, first + 0.3)
+            self.assertGreater(points[-1]["heldout_reward"], points[0]["heldout_reward"])
         self.assertEqual(json.loads(p.stdout)["heldout_reward"], float(f"{points[-1]['heldout_reward']:.6g}"))
         self.assertEqual([x for x in os.listdir(self.path("short")) if "answers" in x], [])
 
     def test_served_and_trained_log_probabilities_agree(self):
         """The mean over sampled tokens of |log p as trained - as served|: F32 there, 8-bit products and F16 pages here."""
-        self.sampled("apart", "--loss", "grpo", "--judge", "contains", "--beta", "0.1", "--steps", "8")
+        self.sampled("apart", "--loss", "grpo", "--judge", "contains", "--beta", "0.1", *steps(8))
         points = self.points("apart")
         self.assertGreater(points[0]["tokens"], 200)  # with a KL to the base all answers are looked at
         apart = sum(p["apart"] for p in points) / len(points)
@@ -141,17 +151,20 @@ class Losses(InFolder):
     def test_texts_are_told_apart_by_their_embeddings(self):
         """InfoNCE brings queries to their texts as it is trained, and as the engine serves the adapter; alone the base finds fewer."""
         data = self.write("contrasts.jsonl", self.contrasts())
-        p = self.adapt("told", "--loss", "infonce", "--data", data, "--heldout", data, "--steps", "40", "--lr", "1e-2", "--json")
+        p = self.adapt("told", "--loss", "infonce", "--data", data, "--heldout", data, *steps(40), "--lr", "1e-2", "--json")
         points = self.points("told")
-        self.assertLess(points[-1]["heldout"], 0.2 * points[0]["heldout"])
-        self.assertEqual((points[-1]["heldout_better"], json.loads(p.stdout)["heldout_better"]), (1, 1))
+        if COMES_OF_IT:
+            self.assertLess(points[-1]["heldout"], 0.2 * points[0]["heldout"])
+            self.assertEqual(points[-1]["heldout_better"], 1)
+        self.assertEqual(points[-1]["heldout_better"], json.loads(p.stdout)["heldout_better"])
         self.assertNotIn("chosen", points[-1])
         base, told = self.found(data), self.found(data, "--adapter", "a=" + self.path("told/adapter.gguf"))
         self.assertEqual((base["queries"], base["texts"]), (6, 12))  # negatives of one are positives of others, each once
         hits = [{r["metric"]: r["value"] for r in x["results"]}["hit@1"] for x in (base, told)]
-        self.assertLess(hits[0], 1)
-        self.assertEqual(hits[1], 1)
-        for args in (("--slots", "1"), ("--threads", "1", "--slots", "5")):  # nor does what runs beside a text change it
+        if COMES_OF_IT:
+            self.assertLess(hits[0], 1)
+            self.assertEqual(hits[1], 1)
+        for args in (("--slots", "1"), ("--threads", "1", "--slots", "5"))[::repeated(1, 2, 2)]:  # nor does what runs beside a text change it
             self.assertEqual(self.found(data, "--adapter", "a=" + self.path("told/adapter.gguf"), *args), told)
         one = self.write("one.jsonl", [{"query": "Who?", "positive": "I."}])
         self.assertIn(b"nothing to tell apart", self.adapt("none", "--loss", "infonce", "--data", one, status=1).stderr)

@@ -5,7 +5,7 @@ import os
 import re
 import unittest
 
-from common import EMULATED, leave_out, main, repeated, weft
+from common import EMULATED, SANITIZED, WHOLE, leave_out, main, repeated, weft
 
 COMMANDS = re.findall(r"^  ([a-z-]+)  ", weft("--help").stdout.decode(), re.M)
 
@@ -55,7 +55,7 @@ class Near(unittest.TestCase):
         for command in (("run",), ("serve",), ("bench",), ("adapter", "train"), ("eval", "perplexity")):
             names = options_of(*command)
             self.assertGreater(len(names), 5)
-            for i, name in list(enumerate(names))[::repeated(1, 3, 5)]:
+            for i, name in list(enumerate(names))[::repeated(1, 7, 7)]:
                 for word in [list(slips(name))[i % 4]] if len(name) > 5 else ():
                     if any(n.startswith(word) for n in names):
                         continue
@@ -104,7 +104,7 @@ class Near(unittest.TestCase):
             ("-cnv", "weft chat"),
             ("--verbose", "WEFT_LOG"),
         ):
-            for args in ([option], [option, "3"], [option + "=3"]):
+            for args in ([option], [option, "3"], [option + "=3"])[len(option) % 3 if SANITIZED and not WHOLE else 0::repeated(1, 3, 3)]:
                 said = self.refused("run", "m", "x", *args)
                 self.assertIn(f"there is no {option}: ", said)
                 self.assertIn(words, said)

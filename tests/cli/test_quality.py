@@ -244,15 +244,16 @@ class Quantize(unittest.TestCase):
         """On the text it was collected from, a matrix makes Q2_K at least no worse in KL divergence, and changes the file."""
         with tempfile.TemporaryDirectory() as d:
             path = {n: os.path.join(d, n) for n in ("matrix", "plain", "weighted", "base")}
-            p = weft("imatrix", TINY_LLAMA, "-f", TEXT, "-o", path["matrix"], "-c", "128", "--chunks", "16")
+            chunks = str(repeated(16, 2, 2))
+            p = weft("imatrix", TINY_LLAMA, "-f", TEXT, "-o", path["matrix"], "-c", "128", "--chunks", chunks)
             self.assertEqual(p.returncode, 0, p.stderr)
             info = json.loads(weft("info", path["matrix"], "--json").stdout)
             self.assertEqual(info["metadata"]["general.type"], "imatrix")
-            self.assertEqual(info["metadata"]["imatrix.chunk_count"], 16)
+            self.assertEqual(info["metadata"]["imatrix.chunk_count"], int(chunks))
             names = {t["name"]: t["shape"] for t in info["tensors"]}
             self.assertEqual(names["blk.0.ffn_down.weight.in_sum2"], [512, 1])
             self.assertEqual(names["blk.2.attn_q.weight.counts"], [1, 1])
-            weft("eval", "perplexity", TINY_LLAMA, "-f", TEXT, "-c", "128", "--chunks", "16", "--kl-base", path["base"])
+            weft("eval", "perplexity", TINY_LLAMA, "-f", TEXT, "-c", "128", "--chunks", chunks, "--kl-base", path["base"])
             divergence = {}
             for name, extra in (("plain", ()), ("weighted", ("--imatrix", path["matrix"]))):
                 p = weft("quantize", TINY_LLAMA, path[name], "Q2_K", "--pure", *extra)
@@ -260,7 +261,8 @@ class Quantize(unittest.TestCase):
                 divergence[name] = json.loads(weft("eval", "perplexity", path[name], "--kl-against", path["base"], "--json").stdout)["kld_mean"]
             with open(path["plain"], "rb") as a, open(path["weighted"], "rb") as b:
                 self.assertNotEqual(a.read(), b.read())
-            self.assertLess(divergence["weighted"], 1.02 * divergence["plain"])
+            if repeated(1, 0, 0):  # of two chunks a matrix says little
+                self.assertLess(divergence["weighted"], 1.02 * divergence["plain"])
             p = weft("quantize", STORIES, path["plain"], "Q8_0", "--imatrix", path["matrix"])
             self.assertEqual(p.returncode, 1)
             self.assertIn(b"another model", p.stderr)
@@ -273,8 +275,10 @@ class Quantize(unittest.TestCase):
             shapes = {t["name"]: t["shape"] for t in json.loads(weft("info", matrix, "--json").stdout)["tensors"]}
             self.assertEqual(shapes["blk.0.ffn_gate_exps.weight.in_sum2"], [256, 4])
             self.assertEqual(shapes["blk.2.ffn_down_exps.weight.in_sum2"], [512, 4])
-            p = weft("quantize", moe, out, "Q4_K_S")
-            plain = self.bytes_of(out, "blk.1.ffn_down_exps.weight")
+            plain = b""
+            if repeated(1, 0, 0):  # without a matrix all others are quantized
+                weft("quantize", moe, out, "Q4_K_S")
+                plain = self.bytes_of(out, "blk.1.ffn_down_exps.weight")
             p = weft("quantize", moe, out, "Q4_K_S", "--imatrix", matrix)
             self.assertEqual(p.returncode, 0, p.stderr)
             self.assertNotEqual(plain, self.bytes_of(out, "blk.1.ffn_down_exps.weight"))

@@ -217,7 +217,7 @@ static void same_text_of(const char *name)
     if (!path) skip_material(name);
     weft_model_params_default(&params);
     params.n_threads = 2;
-    task t = {.n_ctx = 256, .max_tokens = 50};
+    task t = {.n_ctx = 256, .max_tokens = CLAIMS_REPEATED(50, CLAIMS_SWEPT(30, 50), CLAIMS_SWEPT(24, 50))};
     static const char source[] = "root ::= (\"So it was \" [a-z]+ \". \")+\n";
     weft_grammar *grammar = NULL;
     if (weft_model_open(path, &params, &t.model, &err) ||

@@ -25,6 +25,7 @@ typedef struct serving {
     char folder[64];
     weft__version_row row[32];
     int n, n_published, fails;
+    weft__versions *goes_back_in;       /* while the next one is published */
     atomic_int busy, n_asked, patience; /* n_asked: whether it is; patience: how often it may, before it no longer is */
     atomic_int n_idle;                  /* asked by a thread that whoever wakes takes the core from */
     atomic_int holds;                   /* such a thread is held: 1: the next, 2: now, 3: it was lifted */
@@ -41,11 +42,14 @@ static weft_status place(void *arg, const char *tenant, const char *full_name, c
 static weft_status publish(void *arg, const char *tenant, const char *full_name, const char *file, weft_error *err)
 {
     serving *s = arg;
-    (void)tenant;
     (void)full_name;
     if (s->fails) return weft_fail(err, WEFT_BUSY, "no room for it");
     assert_int_equal(access(file, F_OK), 0);
     s->n_published++;
+    int64_t at;
+    if (s->goes_back_in)
+        assert_int_equal(weft__versions_roll_back(s->goes_back_in, tenant, "mine", 1, &at, NULL), WEFT_OK);
+    s->goes_back_in = NULL;
     return WEFT_OK;
 }
 
@@ -501,6 +505,32 @@ static void going_back_meanwhile_holds(void **state)
     lesson_close(&l);
 }
 
+/* What the gate let pass, and then refuses as people went to another version meanwhile, leaves no file. */
+static void what_is_refused_after_all_leaves_no_file(void **state)
+{
+    (void)state;
+    lesson l;
+    room r;
+    int64_t at;
+    char file[4096];
+    lesson_open(&l);
+    l.judge.bounds.kl_later = 0; /* nothing may go on from another */
+    room_open(&r, &l, 0);
+    weft__versions *versions = weft__teach_loop_versions(r.loop);
+    put(&r, "ann", 1, 1);
+    weft__teach_loop_wait(r.loop);
+    assert_int_equal(weft__versions_roll_back(versions, "ann", "mine", 0, &at, NULL), WEFT_OK);
+    r.s.goes_back_in = versions;
+    put(&r, "ann", 3, 2);
+    weft__teach_loop_wait(r.loop);
+    assert_true(r.s.row[r.s.n - 1].what == WEFT__VERSION_REJECTED && r.s.row[r.s.n - 1].version == 2);
+    assert_int_equal(r.s.n_published, 2); /* it was there */
+    place(&r.s, "ann", "mine@2", file, NULL);
+    assert_int_not_equal(access(file, F_OK), 0);
+    room_close(&r);
+    lesson_close(&l);
+}
+
 /* Answers that stay take no room from corrections. */
 static void answers_that_stay_fill_no_queue(void **state)
 {
@@ -576,6 +606,7 @@ int main(void)
         cmocka_unit_test(without_a_share_it_waits_for_an_idle_moment),
         cmocka_unit_test(who_is_forgotten_begins_anew),
         cmocka_unit_test(going_back_meanwhile_holds),
+        cmocka_unit_test(what_is_refused_after_all_leaves_no_file),
         cmocka_unit_test(answers_that_stay_fill_no_queue),
     };
     return cmocka_run_group_tests(tests, begin, remove_folder);

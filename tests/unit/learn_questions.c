@@ -193,6 +193,17 @@ static weft__teach_report teach_framed(lesson *l, int32_t draws)
     return r;
 }
 
+/* Where the address sanitizer looks, few are made up and few asked, and how many hold is not claimed. */
+static int in_full(void)
+{
+    return CLAIMS_REPEATED(1, claims_sweeps(), 1);
+}
+
+static int32_t draws(void)
+{
+    return in_full() ? 400 : 48;
+}
+
 /* The attempt behind one that the gate refused, as others' answers changed, has questions that are made up; the first
  * one has none. */
 static void more_only_where_too_much_changed(lesson *l)
@@ -201,12 +212,12 @@ static void more_only_where_too_much_changed(lesson *l)
     for (l->o.attempts = 1; l->o.attempts <= 2; l->o.attempts++) {
         l->o.more_draws = 0;
         const weft__teach_report without = teach_framed(l, 0);
-        l->o.more_draws = 400;
+        l->o.more_draws = draws();
         const weft__teach_report with = teach_framed(l, 0);
         assert_int_equal(with.gate.reason, WEFT__GATE_NEIGHBOURS);
         assert_int_equal(with.n_attempts, l->o.attempts);
         const int32_t least = without.gate.neighbours + (l->o.attempts > 1 ? without.gate.n_neighbours / 6 : 0);
-        if (with.gate.neighbours < least || (l->o.attempts == 1 && with.gate.neighbours > least))
+        if ((in_full() && with.gate.neighbours < least) || (l->o.attempts == 1 && with.gate.neighbours > least))
             fail_msg("attempt %d: %d hold, %d without", l->o.attempts, with.gate.neighbours, without.gate.neighbours);
     }
     l->o.attempts = 1;
@@ -218,15 +229,15 @@ static void more_only_where_too_much_changed(lesson *l)
 static void made_up_neighbours_hold_what_nobody_asked(void **state)
 {
     (void)state;
-    enum { OTHERS = 30 };
+    const int32_t n_others = in_full() ? 30 : 6;
     lesson l;
     weft__teach_texts own = {0}, neighbours = {0}, others = {0};
     lesson_open(&l);
     add_framed(&own, 1, 3);
     for (uint64_t i = 0; i < 3; i++) add_framed(&neighbours, 100 + i, 0);
-    for (uint64_t i = 0; i < OTHERS; i++) add_framed(&others, 200 + i, 0);
+    for (uint64_t i = 0; i < (uint64_t)n_others; i++) add_framed(&others, 200 + i, 0);
     l.judge.neighbours = others.text;
-    l.judge.n_neighbours = OTHERS;
+    l.judge.n_neighbours = n_others;
     l.judge.bounds.least = -0.2f;
     for (int k = 0; k < 3; k++) l.wrong[k] = own.text[0].ids[12 + k] == 20 ? 21 : 20;
     l.event = (weft__teach_event){.correction = own.text[0], .wrong = l.wrong, .n_wrong = 3};
@@ -234,14 +245,14 @@ static void made_up_neighbours_hold_what_nobody_asked(void **state)
     l.task.n_neighbours = (int32_t)neighbours.n;
     l.o.neighbour = 0;
     l.o.anchor = 1; /* noise has no right answers, only what the base thinks of them */
-    const weft__teach_report none = teach_framed(&l, 0), more = teach_framed(&l, 400);
-    if (more.gate.neighbours < none.gate.neighbours + OTHERS / 6)
-        fail_msg("%d of %d hold, %d without", more.gate.neighbours, OTHERS, none.gate.neighbours);
+    const weft__teach_report none = teach_framed(&l, 0), more = teach_framed(&l, draws());
+    if (in_full() && more.gate.neighbours < none.gate.neighbours + n_others / 6)
+        fail_msg("%d of %d hold, %d without", more.gate.neighbours, n_others, none.gate.neighbours);
     more_only_where_too_much_changed(&l);
     l.judge.n_neighbours = 0;
     l.event.wrong = NULL;
     l.event.n_wrong = 0;
-    const weft__teach_report unknown = teach_framed(&l, 0), as_unknown = teach_framed(&l, 400);
+    const weft__teach_report unknown = teach_framed(&l, 0), as_unknown = teach_framed(&l, draws());
     assert_true(unknown.gate.passed);
     assert_memory_equal(&unknown.id, &as_unknown.id, sizeof unknown.id);
     weft__teach_texts_free(&own);

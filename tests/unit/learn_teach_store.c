@@ -2,139 +2,34 @@
 /* learn_teach_store.c: what a server keeps becomes versions (learn/teach_store.h): of the tenant's own corrections
  * alone, known again by the next process, and never another's. */
 #include <ftw.h>
-#include <stdatomic.h>
 
-#include "learn_lesson.h"
+#include "learn_room.h"
 
-#include "base/clock.h"
 #include "base/json.h"
 #include "learn/teach_offline.h"
 #include "learn/teach_store_parts.h"
 
-typedef struct told {
-    char name[16][WEFT__VERSION_FULL_NAME];
-    int n;
-    atomic_int busy, n_asked; /* n_asked: whether it is */
-} told;
+static lesson *the_lesson;
 
-static weft_status publish(void *arg, const char *tenant, const char *full_name, const char *file, weft_error *err)
+static void room_begin(room *r)
 {
-    told *s = arg;
-    (void)tenant;
-    (void)err;
-    assert_int_equal(access(file, F_OK), 0);
-    snprintf(s->name[s->n++], WEFT__VERSION_FULL_NAME, "%s", full_name);
-    return WEFT_OK;
-}
-
-static int busy(void *arg)
-{
-    atomic_fetch_add(&((told *)arg)->n_asked, 1);
-    return atomic_load(&((told *)arg)->busy);
-}
-
-static const char OWN[] = "0123456789abcdef0123456789abcdef";
-
-typedef struct room {
-    const char *base; /* of answers; NULL: OWN */
-    int later;        /* answers are of now, not of long ago */
-    int has_nights;   /* what was learned is learned anew at midnight */
-    char folder[64];
-    told told;
-    weft__learn_store *store;
-    weft__teach_store *t;
-} room;
-
-static void room_begin(room *r, const lesson *l)
-{
-    weft__teach_store_params p;
-    const weft__learn_options o = {.dir = r->folder};
     weft_error err = {0};
-    r->told.n = 0;
-    weft__teach_store_params_default(&p);
-    p.loop.base = &l->m->src;
-    p.loop.tok = l->tok;
-    p.loop.options = l->o;
-    p.loop.options.per_step = 2;
-    p.loop.options.neighbour = 0;
-    p.loop.options.anchor = 0.2f;
-    p.loop.bounds = l->judge.bounds;
-    p.loop.probe = l->probe;
-    p.loop.n_probe = N_PROBE;
-    p.loop.hooks.arg = &r->told;
-    p.loop.hooks.publish = publish;
-    p.loop.hooks.busy = busy;
-    p.loop.share = 0;
-    p.base = OWN;
-    if (r->has_nights) p.consolidate_at = 0;
-    if (weft__learn_open(&o, &r->store, &err) || weft__teach_store_new(r->store, &p, &r->t, &err))
-        fail_msg("%s", err.message);
+    if (room_open(r, the_lesson, WEFT__LEARN_SYNC_BATCH, &err)) fail_msg("%s", err.message);
 }
 
-static void room_end(room *r)
+/* The next process. */
+static void room_anew(room *r)
 {
-    weft__teach_store_free(&r->t);
-    weft__learn_close(&r->store);
+    room_close(r);
+    room_begin(r);
 }
-
-static int remove_one(const char *name, const struct stat *s, int kind, struct FTW *where)
-{
-    (void)s, (void)kind, (void)where;
-    return remove(name);
-}
-
-static void room_remove(room *r)
-{
-    nftw(r->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-/* An answer of a tenant's. */
-static void answer(room *r, const char *tenant, const char *id, uint64_t seed)
-{
-    weft__teach_texts t = {0};
-    add_text(&t, seed, 3);
-    const weft__learn_record record = {.tenant = tenant,
-                                       .id = id,
-                                       .model = "tiny",
-                                       .base = r->base ? r->base : OWN,
-                                       .adapter = "",
-                                       .content = "",
-                                       .finish = "stop",
-                                       .time_ms = r->later ? weft__clock_unix_ms() : 1000,
-                                       .prompt = t.text[0].ids,
-                                       .n_prompt = 8,
-                                       .answer = t.text[0].ids + 8,
-                                       .n_answer = 4,
-                                       .text = "said",
-                                       .n_text = 4};
-    assert_int_equal(weft__learn_put(r->store, &record), 1);
-    weft__learn_flush(r->store);
-    weft__teach_texts_free(&t);
-}
-
-static void tell(room *r, const char *tenant, const char *id, weft__learn_kind kind, const char *text)
-{
-    weft__learn_told out;
-    weft_error err = {0};
-    const weft__learn_feedback f = {.tenant = tenant,
-                                    .id = id,
-                                    .kind = kind,
-                                    .value = 1,
-                                    .text = text,
-                                    .n_text = text ? strlen(text) : 0,
-                                    .time_ms = 2000};
-    if (weft__learn_tell(r->store, &f, &out, &err)) fail_msg("%s", err.message);
-}
-
-/* "x" and the like: one byte is one token of the tiny vocabulary, below TINY_VOCAB. */
-static const char RIGHT[] = "\"#$", OTHER[] = "%&'";
 
 /* What the next process has: the same, nothing learned twice, and what was gone back to, by it or without a server. */
-static void next_process(room *r, const lesson *l, const char *name)
+static void next_process(room *r, const char *name)
 {
     char again[WEFT__VERSION_FULL_NAME];
     int64_t now;
-    room_begin(r, l);
+    room_anew(r);
     weft__teach_store_wait(r->t);
     assert_int_equal(r->told.n, 3);
     assert_int_equal(weft__teach_store_current(r->t, "ann", again), 1);
@@ -142,21 +37,19 @@ static void next_process(room *r, const lesson *l, const char *name)
     assert_int_equal(weft__teach_store_roll_back(r->t, "ann", -1, &now, NULL), WEFT_OK);
     assert_int_equal(now, 1);
     assert_int_equal(weft__teach_store_roll_back(r->t, "eve", -1, &now, NULL), WEFT_NOT_FOUND);
-    room_end(r);
-    room_begin(r, l);
+    room_anew(r);
     assert_int_equal(weft__teach_store_current(r->t, "ann", again), 1);
     assert_string_equal(again + strlen(again) - 2, "@1"); /* and what was gone back to */
     assert_int_equal(weft__teach_offline_roll_back(r->folder, "ann", 2, &now, NULL), WEFT_BUSY);
-    room_end(r);
+    room_close(r);
     /* Without a server. */
     assert_int_equal(weft__teach_offline_roll_back(r->folder, "ann", 2, &now, NULL), WEFT_OK);
     assert_int_equal(weft__teach_offline_roll_back(r->folder, "ann", 7, &now, NULL), WEFT_NOT_FOUND);
     assert_int_equal(weft__teach_offline_roll_back(r->folder, "eve", -1, &now, NULL), WEFT_NOT_FOUND);
     assert_int_equal(weft__teach_offline_roll_back("/tmp/weft-is-not-there", "ann", -1, &now, NULL), WEFT_NOT_FOUND);
-    room_begin(r, l);
+    room_begin(r);
     assert_int_equal(weft__teach_store_current(r->t, "ann", again), 1);
     assert_string_equal(again, name);
-    room_end(r);
 }
 
 /* A row says when it was, and how far its version is from the base. */
@@ -187,50 +80,39 @@ static void going_back_has_a_bound(room *r)
 
 static void what_is_kept_becomes_versions(void **state)
 {
-    (void)state;
-    lesson l;
-    room r = {0};
+    room *r = *state;
     char name[WEFT__VERSION_FULL_NAME], other[WEFT__VERSION_FULL_NAME];
     weft__teach_loop_stats stats;
-    lesson_open(&l);
-    snprintf(r.folder, sizeof r.folder, "/tmp/weft-XXXXXX");
-    assert_non_null(mkdtemp(r.folder));
-    room_begin(&r, &l);
-    answer(&r, "ann", "a1", 1);
-    answer(&r, "ann", "a2", 2);
-    answer(&r, "bob", "b1", 3);
-    tell(&r, "ann", "a2", WEFT__LEARN_THUMB, NULL);
-    weft__teach_store_wait(r.t);
-    assert_int_equal(weft__teach_store_current(r.t, "ann", name), 0); /* polarity moves nothing */
-    tell(&r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
-    weft__teach_store_wait(r.t);
-    weft__teach_store_get_stats(r.t, &stats);
-    if (!weft__teach_store_current(r.t, "ann", name))
+    answer(r, "ann", "a1", 1);
+    answer(r, "ann", "a2", 2);
+    answer(r, "bob", "b1", 3);
+    tell(r, "ann", "a2", WEFT__LEARN_THUMB, NULL);
+    weft__teach_store_wait(r->t);
+    assert_int_equal(weft__teach_store_current(r->t, "ann", name), 0); /* polarity moves nothing */
+    tell(r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
+    weft__teach_store_wait(r->t);
+    weft__teach_store_get_stats(r->t, &stats);
+    if (!weft__teach_store_current(r->t, "ann", name))
         fail_msg("%s; %lld not learned", stats.fault, (long long)stats.by_reason[WEFT__GATE_NOT_LEARNED]);
     assert_string_equal(name + strlen(name) - 2, "@1");
     assert_null(strstr(name, "ann"));
-    assert_int_equal(weft__teach_store_current(r.t, "bob", other), 0);
-    assert_int_equal(weft__teach_store_may(r.t, "ann", name), 1);
-    assert_int_equal(weft__teach_store_may(r.t, "bob", name), 0);
-    assert_int_equal(weft__teach_store_may(r.t, "ann", "pirate"), -1);
-    tell(&r, "bob", "b1", WEFT__LEARN_EDIT, OTHER);
-    tell(&r, "ann", "a2", WEFT__LEARN_EDIT, OTHER);
-    weft__teach_store_wait(r.t);
-    assert_int_equal(weft__teach_store_current(r.t, "ann", name), 1);
-    assert_int_equal(weft__teach_store_current(r.t, "bob", other), 1);
+    assert_int_equal(weft__teach_store_current(r->t, "bob", other), 0);
+    assert_int_equal(weft__teach_store_may(r->t, "ann", name), 1);
+    assert_int_equal(weft__teach_store_may(r->t, "bob", name), 0);
+    assert_int_equal(weft__teach_store_may(r->t, "ann", "pirate"), -1);
+    tell(r, "bob", "b1", WEFT__LEARN_EDIT, OTHER);
+    tell(r, "ann", "a2", WEFT__LEARN_EDIT, OTHER);
+    weft__teach_store_wait(r->t);
+    assert_int_equal(weft__teach_store_current(r->t, "ann", name), 1);
+    assert_int_equal(weft__teach_store_current(r->t, "bob", other), 1);
     assert_string_equal(name + strlen(name) - 2, "@2");
     assert_string_not_equal(name, other);
-    assert_int_equal(r.told.n, 3);
+    assert_int_equal(r->told.n, 3);
     int n_rows = 0;
-    assert_int_equal(weft__learn_versions(r.store, "ann", NULL, has_its_figures, &n_rows, NULL), WEFT_OK);
+    assert_int_equal(weft__learn_versions(r->store, "ann", NULL, has_its_figures, &n_rows, NULL), WEFT_OK);
     assert_int_equal(n_rows, 2);
-    room_end(&r);
-    next_process(&r, &l, name);
-    room_begin(&r, &l);
-    going_back_has_a_bound(&r);
-    room_end(&r);
-    room_remove(&r);
-    lesson_close(&l);
+    next_process(r, name);
+    going_back_has_a_bound(r);
 }
 
 typedef struct reported {
@@ -259,53 +141,37 @@ static int take_report(void *arg, const weft__learn_version *v)
 /* Which one won, and why; also the next process knows each correction once. */
 static void what_is_consolidated_is_told(void **state)
 {
-    (void)state;
-    lesson l;
-    room r = {0};
+    room *r = *state;
     reported first = {0}, second = {0};
-    lesson_open(&l);
-    snprintf(r.folder, sizeof r.folder, "/tmp/weft-XXXXXX");
-    assert_non_null(mkdtemp(r.folder));
-    room_begin(&r, &l);
-    answer(&r, "ann", "a1", 1);
-    answer(&r, "ann", "a2", 2);
-    tell(&r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
-    tell(&r, "ann", "a2", WEFT__LEARN_EDIT, OTHER);
-    weft__teach_store_wait(r.t);
-    assert_int_equal(weft__learn_versions(r.store, "ann", NULL, take_report, &first, NULL), WEFT_OK);
+    answer(r, "ann", "a1", 1);
+    answer(r, "ann", "a2", 2);
+    tell(r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
+    tell(r, "ann", "a2", WEFT__LEARN_EDIT, OTHER);
+    weft__teach_store_wait(r->t);
+    assert_int_equal(weft__learn_versions(r->store, "ann", NULL, take_report, &first, NULL), WEFT_OK);
     assert_true(first.n == 2 && !*first.by && !*first.why); /* a lesson is no contest */
-    assert_int_equal(weft__teach_store_consolidate(r.t, "ann", NULL), WEFT_OK);
-    weft__teach_store_wait(r.t);
-    assert_int_equal(weft__learn_versions(r.store, "ann", NULL, take_report, &first, NULL), WEFT_OK);
+    assert_int_equal(weft__teach_store_consolidate(r->t, "ann", NULL), WEFT_OK);
+    weft__teach_store_wait(r->t);
+    assert_int_equal(weft__learn_versions(r->store, "ann", NULL, take_report, &first, NULL), WEFT_OK);
     assert_true(!strcmp(first.by, "retrained") || !strcmp(first.by, "compressed"));
     assert_true(strstr(first.why, "current: 2 of 2, KL ") && strstr(first.why, "by ") == first.why);
-    room_end(&r);
-    room_begin(&r, &l);
-    weft__teach_store_wait(r.t);
-    assert_int_equal(weft__teach_store_consolidate(r.t, "ann", NULL), WEFT_OK);
-    weft__teach_store_wait(r.t);
-    assert_int_equal(weft__learn_versions(r.store, "ann", NULL, take_report, &second, NULL), WEFT_OK);
+    room_anew(r);
+    weft__teach_store_wait(r->t);
+    assert_int_equal(weft__teach_store_consolidate(r->t, "ann", NULL), WEFT_OK);
+    weft__teach_store_wait(r->t);
+    assert_int_equal(weft__learn_versions(r->store, "ann", NULL, take_report, &second, NULL), WEFT_OK);
     assert_true(second.n == 4 && strstr(second.why, "current: 2 of 2, KL "));
-    room_end(&r);
-    room_remove(&r);
-    lesson_close(&l);
 }
 
 /* What another model answered is left, and counted, and so are tokens that there are not. */
 static void other_models_teach_nothing(void **state)
 {
-    (void)state;
-    lesson l;
-    room r = {0};
+    room *r = *state;
     char name[WEFT__VERSION_FULL_NAME];
-    lesson_open(&l);
-    snprintf(r.folder, sizeof r.folder, "/tmp/weft-XXXXXX");
-    assert_non_null(mkdtemp(r.folder));
-    room_begin(&r, &l);
-    r.base = "another";
-    answer(&r, "ann", "a1", 1);
-    r.base = NULL;
-    const int32_t beyond = weft__tok_n(l.tok);
+    r->base = "another";
+    answer(r, "ann", "a1", 1);
+    r->base = NULL;
+    const int32_t beyond = weft__tok_n(the_lesson->tok);
     const weft__learn_record strange = {.tenant = "ann",
                                         .id = "a2",
                                         .model = "tiny",
@@ -320,100 +186,79 @@ static void other_models_teach_nothing(void **state)
                                         .n_answer = 1,
                                         .text = "said",
                                         .n_text = 4};
-    assert_int_equal(weft__learn_put(r.store, &strange), 1);
-    weft__learn_flush(r.store);
-    tell(&r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
-    tell(&r, "ann", "a1", WEFT__LEARN_THUMB, NULL);
-    tell(&r, "ann", "a2", WEFT__LEARN_EDIT, OTHER);
-    weft__teach_store_wait(r.t);
-    weft__teach_store_wait(r.t);
-    assert_int_equal(weft__teach_store_current(r.t, "ann", name), 0);
-    assert_int_equal(weft__teach_store_n_others(r.t), 2);
-    answer(&r, "ann", "a3", 3);
-    tell(&r, "ann", "a3", WEFT__LEARN_CORRECTION, RIGHT);
-    weft__teach_store_wait(r.t);
-    assert_int_equal(weft__teach_store_current(r.t, "ann", name), 1);
-    assert_int_equal(weft__teach_store_n_others(r.t), 2);
-    room_end(&r);
-    room_remove(&r);
-    lesson_close(&l);
+    assert_int_equal(weft__learn_put(r->store, &strange), 1);
+    weft__learn_flush(r->store);
+    tell(r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
+    tell(r, "ann", "a1", WEFT__LEARN_THUMB, NULL);
+    tell(r, "ann", "a2", WEFT__LEARN_EDIT, OTHER);
+    weft__teach_store_wait(r->t);
+    weft__teach_store_wait(r->t);
+    assert_int_equal(weft__teach_store_current(r->t, "ann", name), 0);
+    assert_int_equal(weft__teach_store_n_others(r->t), 2);
+    answer(r, "ann", "a3", 3);
+    tell(r, "ann", "a3", WEFT__LEARN_CORRECTION, RIGHT);
+    weft__teach_store_wait(r->t);
+    assert_int_equal(weft__teach_store_current(r->t, "ann", name), 1);
+    assert_int_equal(weft__teach_store_n_others(r->t), 2);
 }
 
 /* What was learned of a tenant goes with what is kept of it; a later correction begins anew, under another name. */
 static void forgetting_takes_what_was_learned(void **state)
 {
-    (void)state;
-    lesson l;
-    room r = {0};
+    room *r = *state;
     char name[WEFT__VERSION_FULL_NAME], again[WEFT__VERSION_FULL_NAME], path_of[4096];
     weft__learn_totals had;
-    lesson_open(&l);
-    snprintf(r.folder, sizeof r.folder, "/tmp/weft-XXXXXX");
-    assert_non_null(mkdtemp(r.folder));
-    room_begin(&r, &l);
-    answer(&r, "ann", "a1", 1);
-    tell(&r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
-    weft__teach_store_wait(r.t);
-    assert_int_equal(weft__teach_store_current(r.t, "ann", name), 1);
-    assert_int_equal(weft__teach_store_path(r.t, "ann", name, path_of, NULL), WEFT_OK);
+    answer(r, "ann", "a1", 1);
+    tell(r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
+    weft__teach_store_wait(r->t);
+    assert_int_equal(weft__teach_store_current(r->t, "ann", name), 1);
+    assert_int_equal(weft__teach_store_path(r->t, "ann", name, path_of, NULL), WEFT_OK);
     assert_int_equal(access(path_of, F_OK), 0);
-    assert_int_equal(weft__teach_store_forget(r.t, "bob", &had, NULL), WEFT_NOT_FOUND);
-    assert_int_equal(weft__teach_store_forget(r.t, "ann", &had, NULL), WEFT_OK);
+    assert_int_equal(weft__teach_store_forget(r->t, "bob", &had, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__teach_store_forget(r->t, "ann", &had, NULL), WEFT_OK);
     assert_int_equal(had.n_versions, 1);
-    assert_int_equal(weft__teach_store_current(r.t, "ann", again), 0);
-    assert_int_equal(weft__teach_store_may(r.t, "ann", name), 0);
+    assert_int_equal(weft__teach_store_current(r->t, "ann", again), 0);
+    assert_int_equal(weft__teach_store_may(r->t, "ann", name), 0);
     assert_int_not_equal(access(path_of, F_OK), 0);
-    weft__teach_store_wait(r.t);
+    weft__teach_store_wait(r->t);
     const struct timespec moment = {0, 2000000}; /* answers that began before are lost with the rest */
     nanosleep(&moment, NULL);
-    r.later = 1;
-    answer(&r, "ann", "a1", 1);
-    tell(&r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
-    weft__teach_store_wait(r.t);
-    assert_int_equal(weft__teach_store_current(r.t, "ann", again), 1);
+    r->later = 1;
+    answer(r, "ann", "a1", 1);
+    tell(r, "ann", "a1", WEFT__LEARN_CORRECTION, RIGHT);
+    weft__teach_store_wait(r->t);
+    assert_int_equal(weft__teach_store_current(r->t, "ann", again), 1);
     assert_string_equal(again + strlen(again) - 2, "@1");
     assert_string_not_equal(name, again);
-    room_end(&r);
-    room_remove(&r);
-    lesson_close(&l);
 }
 
 /* So many corrections of one tenant that not all of them may wait keep nobody else's from being read. */
 static void who_has_many_waits_alone(void **state)
 {
-    (void)state;
-    lesson l;
-    room r = {0};
+    room *r = *state;
     char id[16];
-    lesson_open(&l);
-    snprintf(r.folder, sizeof r.folder, "/tmp/weft-XXXXXX");
-    assert_non_null(mkdtemp(r.folder));
-    atomic_store(&r.told.busy, 1);
-    room_begin(&r, &l);
-    answer(&r, "ann", "kept", 999);
+    atomic_store(&r->told.busy, 1);
+    answer(r, "ann", "kept", 999);
     for (int i = 0; i < WEFT__TEACH_WAITING_OF_ONE + 4; i++) {
         snprintf(id, sizeof id, "a%d", i);
-        answer(&r, "ann", id, (uint64_t)i);
-        tell(&r, "ann", id, WEFT__LEARN_CORRECTION, RIGHT);
+        answer(r, "ann", id, (uint64_t)i);
+        tell(r, "ann", id, WEFT__LEARN_CORRECTION, RIGHT);
     }
-    while (weft__teach_store_waiting(r.t, "ann") < WEFT__TEACH_WAITING_OF_ONE)
+    while (weft__teach_store_waiting(r->t, "ann") < WEFT__TEACH_WAITING_OF_ONE)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-    answer(&r, "bob", "b1", 3);
-    tell(&r, "bob", "b1", WEFT__LEARN_EDIT, OTHER);
-    const int asked = atomic_load(&r.told.n_asked); /* by the thread that learns, again and again while it waits */
-    while (!weft__teach_store_waiting(r.t, "bob") && atomic_load(&r.told.n_asked) - asked < 4000)
+    answer(r, "bob", "b1", 3);
+    tell(r, "bob", "b1", WEFT__LEARN_EDIT, OTHER);
+    const int asked = atomic_load(&r->told.n_asked); /* by the thread that learns, again and again while it waits */
+    while (!weft__teach_store_waiting(r->t, "bob") && atomic_load(&r->told.n_asked) - asked < 4000)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-    assert_int_equal(weft__teach_store_waiting(r.t, "bob"), 1);
-    assert_int_equal(weft__teach_store_waiting(r.t, "ann"), WEFT__TEACH_WAITING_OF_ONE);
+    assert_int_equal(weft__teach_store_waiting(r->t, "bob"), 1);
+    assert_int_equal(weft__teach_store_waiting(r->t, "ann"), WEFT__TEACH_WAITING_OF_ONE);
     weft__teach_loop_stats before, after; /* her answers that stay are not read again and again meanwhile */
-    weft__teach_store_get_stats(r.t, &before);
-    const int since = atomic_load(&r.told.n_asked);
-    while (atomic_load(&r.told.n_asked) - since < 400) nanosleep(&(struct timespec){0, 1000000}, NULL);
-    weft__teach_store_get_stats(r.t, &after);
+    weft__teach_store_get_stats(r->t, &before);
+    const int since = atomic_load(&r->told.n_asked);
+    while (atomic_load(&r->told.n_asked) - since < 400) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    weft__teach_store_get_stats(r->t, &after);
     assert_int_equal(after.n_queued, before.n_queued);
-    room_end(&r);
-    room_remove(&r);
-    lesson_close(&l);
 }
 
 static int64_t in_two_days(void)
@@ -424,56 +269,96 @@ static int64_t in_two_days(void)
 /* Of whom nothing more may wait at night, is asked again at the next look; nobody else is meanwhile. */
 static void the_night_asks_each_once(void **state)
 {
-    (void)state;
-    lesson l;
-    room r = {.has_nights = 1};
+    room *r = *state;
     weft__teach_night night;
     char id[16];
-    lesson_open(&l);
-    snprintf(r.folder, sizeof r.folder, "/tmp/weft-XXXXXX");
-    assert_non_null(mkdtemp(r.folder));
-    room_begin(&r, &l);
-    answer(&r, "ann", "first", 999);
-    answer(&r, "bob", "b1", 3);
-    tell(&r, "ann", "first", WEFT__LEARN_CORRECTION, RIGHT);
-    tell(&r, "bob", "b1", WEFT__LEARN_EDIT, OTHER);
-    weft__teach_store_wait(r.t);
-    atomic_store(&r.told.busy, 1);
+    answer(r, "ann", "first", 999);
+    answer(r, "bob", "b1", 3);
+    tell(r, "ann", "first", WEFT__LEARN_CORRECTION, RIGHT);
+    tell(r, "bob", "b1", WEFT__LEARN_EDIT, OTHER);
+    weft__teach_store_wait(r->t);
+    atomic_store(&r->told.busy, 1);
     for (int i = 0; i < WEFT__TEACH_WAITING_OF_ONE + 4; i++) {
         snprintf(id, sizeof id, "a%d", i);
-        answer(&r, "ann", id, (uint64_t)i);
-        tell(&r, "ann", id, WEFT__LEARN_CORRECTION, RIGHT);
+        answer(r, "ann", id, (uint64_t)i);
+        tell(r, "ann", id, WEFT__LEARN_CORRECTION, RIGHT);
     }
-    while (weft__teach_store_waiting(r.t, "ann") < WEFT__TEACH_WAITING_OF_ONE)
+    while (weft__teach_store_waiting(r->t, "ann") < WEFT__TEACH_WAITING_OF_ONE)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-    pthread_mutex_lock(&r.t->lock);
-    const int64_t before = r.t->night.done_ms;
-    r.t->now_ms = in_two_days;
-    r.t->look_ms = 20;
-    pthread_cond_broadcast(&r.t->changed);
-    pthread_mutex_unlock(&r.t->lock);
-    while (!weft__teach_store_waiting(r.t, "bob")) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    pthread_mutex_lock(&r->t->lock);
+    const int64_t before = r->t->night.done_ms;
+    r->t->now_ms = in_two_days;
+    r->t->look_ms = 20;
+    pthread_cond_broadcast(&r->t->changed);
+    pthread_mutex_unlock(&r->t->lock);
+    while (!weft__teach_store_waiting(r->t, "bob")) nanosleep(&(struct timespec){0, 1000000}, NULL);
     nanosleep(&(struct timespec){0, 900000000}, NULL); /* some looks, each of ann alone */
-    weft__teach_store_night(r.t, &night);
+    weft__teach_store_night(r->t, &night);
     assert_int_equal(night.n_asked, 1);
     assert_true(night.done_ms == before); /* it is not done */
-    assert_int_equal(weft__teach_store_waiting(r.t, "bob"), 1);
-    room_end(&r);
-    room_remove(&r);
-    lesson_close(&l);
+    assert_int_equal(weft__teach_store_waiting(r->t, "bob"), 1);
 }
 
 static int begin(void **state)
 {
+    static lesson l;
     (void)state;
-    return folder_make("adapter.gguf");
+    if (folder_make("adapter.gguf")) return -1;
+    lesson_open(the_lesson = &l);
+    return 0;
 }
+
+static int end(void **state)
+{
+    lesson_close(the_lesson);
+    return remove_folder(state); /* nothing else is left there */
+}
+
+static int set_up_with(void **state, room given)
+{
+    static char store[80];
+    static room r;
+    snprintf(store, sizeof store, "%s/store", folder);
+    r = given;
+    r.folder = store;
+    *state = &r;
+    room_begin(&r);
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_with(state, (room){0});
+}
+
+static int set_up_with_nights(void **state)
+{
+    return set_up_with(state, (room){.has_nights = 1});
+}
+
+static int remove_one(const char *name, const struct stat *s, int kind, struct FTW *where)
+{
+    (void)s, (void)kind, (void)where;
+    return remove(name);
+}
+
+static int tear_down(void **state)
+{
+    room *r = *state;
+    room_close(r);
+    return nftw(r->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+#define IN_A_ROOM(claim) cmocka_unit_test_setup_teardown(claim, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept_becomes_versions), cmocka_unit_test(what_is_consolidated_is_told),
-        cmocka_unit_test(other_models_teach_nothing),    cmocka_unit_test(who_has_many_waits_alone),
-        cmocka_unit_test(the_night_asks_each_once),      cmocka_unit_test(forgetting_takes_what_was_learned)};
-    return cmocka_run_group_tests(tests, begin, remove_folder);
+        IN_A_ROOM(what_is_kept_becomes_versions),
+        IN_A_ROOM(what_is_consolidated_is_told),
+        IN_A_ROOM(other_models_teach_nothing),
+        IN_A_ROOM(who_has_many_waits_alone),
+        cmocka_unit_test_setup_teardown(the_night_asks_each_once, set_up_with_nights, tear_down),
+        IN_A_ROOM(forgetting_takes_what_was_learned)};
+    return cmocka_run_group_tests(tests, begin, end);
 }

@@ -174,7 +174,8 @@ static void masks_near_the_limit_of_depth_are_what_accept_takes(void **state)
     vocab_make(&v, 3, 60);
     weft__rng_seed(&rng, 1);
     for (size_t i = 0; i < sizeof both / sizeof *both; i++)
-        for (int k = 0; k < CLAIMS_REPEATED(20, 5, 2); k++) n_left_out += compare_depths(both[i], &v, 8, &rng);
+        for (int k = 0; k < CLAIMS_REPEATED(20, CLAIMS_SWEPT(2, 5), 2); k++)
+            n_left_out += compare_depths(both[i], &v, 8, &rng);
     for (uint64_t tried = 0; tried < (uint64_t)N_TREES; tried++) {
         const uint64_t seed = claims_seed() + tried;
         weft__strbuf source = {0};

@@ -13,7 +13,7 @@ enum { ELEMENTS = 2 /* of each parameter that are tried alone */, N_FORMATS = 8 
 enum { EVERY = CLAIMS_REPEATED(1, 1, 3) /* of the architectures */ };
 /* Of a model's parameters every so many is tried, in turns from model to model: the oracle is slow, and in double on
  * every processor. */
-enum { EVERY_PARAM = CLAIMS_REPEATED(1, 1, 3) };
+enum { EVERY_PARAM = CLAIMS_REPEATED(1, 3, 3) };
 static const double STEP = 1e-5;
 
 static double plain_loss(oracle *o)

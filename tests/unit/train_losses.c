@@ -379,19 +379,21 @@ static void unlearning(void **state)
     weft__train_loss l = {0}, last = {0};
     tiny_fill(&b, 3);
     for (int r = 0; r < TINY_ROWS; r++) b.weight[r] = 1;
-    for (int s = 0; s < 60; s++) {
+    const int n_steps = CLAIMS_REPEATED(60, CLAIMS_SWEPT(6, 60), CLAIMS_SWEPT(6, 60)), in_full = n_steps == 60;
+    for (int s = 0; s < n_steps; s++) {
         assert_int_equal(weft__trainer_add(t, &b.b, &l, NULL), WEFT_OK);
         assert_int_equal(weft__trainer_step(t, NULL, NULL), WEFT_OK);
     }
-    assert_true(l.loss / l.weight < 0.01);
+    if (in_full) assert_true(l.loss / l.weight < 0.01);
     for (int r = 0; r < TINY_ROWS; r++) b.weight[r] = -1;
     weft__train_step step;
-    for (int s = 0; s < 60; s++) {
+    for (int s = 0; s < n_steps; s++) {
         assert_int_equal(weft__trainer_add(t, &b.b, s ? &last : &l, NULL), WEFT_OK);
         assert_int_equal(weft__trainer_step(t, &step, NULL), WEFT_OK);
     }
-    assert_true(l.loss / l.weight > 4); /* -log(1 - 0.99) and more */
-    assert_true(last.loss / last.weight < 0.1 && isfinite(step.grad_norm));
+    if (in_full) assert_true(l.loss / l.weight > 4); /* -log(1 - 0.99) and more */
+    if (in_full) assert_true(last.loss / last.weight < 0.1);
+    assert_true(isfinite(step.grad_norm));
     weft__trainer_destroy(&t);
     tiny_free(m);
 }

@@ -253,8 +253,8 @@ static void every_failed_allocation_is_survived(void **state)
     (void)state;
     weft__tok *tok = make_tokenizer(template);
     /* Hundreds are alike: the address sanitizer looks into some of them. */
-    assert_true(fail_some(fill_and_read, tok, CLAIMS_REPEATED(1, CLAIMS_SWEPT(4, 1), 7)) > 20);
-    assert_true(fail_some(read_contrasts, tok, CLAIMS_REPEATED(1, CLAIMS_SWEPT(4, 1), 7)) > 20);
+    assert_true(fail_some(fill_and_read, tok, CLAIMS_REPEATED(1, CLAIMS_SWEPT(11, 1), 7)) > 20);
+    assert_true(fail_some(read_contrasts, tok, CLAIMS_REPEATED(1, CLAIMS_SWEPT(11, 1), 7)) > 20);
     weft__tok_destroy(&tok);
 }
 
