@@ -49,7 +49,7 @@ void weft__teach_options_default(weft__teach_options *o)
                                          .sure_at = -0.693f, /* likelier than all else together */
                                          .temperature = 0.7f,
                                          .first_steps = 80,
-                                         .steps = 160,
+                                         .steps = 200,
                                          .per_step = 16,
                                          .stop_at = -0.3f,
                                          .said_at = -1},
@@ -462,6 +462,7 @@ weft_status weft__teach_inner_open(weft__teach_inner *s, weft_error *err)
         lora.alpha = (float)o->style.rank;
         lora.targets = o->style.targets;
         lora.lr = o->style.lr;
+        lora.decay = o->style.steps;
     }
     weft_status st = weft__teach_trainer_open(s->task->base, o, &lora, &s->t, err);
     return !st && s->task->parent ? weft__trainer_start_adapter(s->t, s->task->parent, err) : st;

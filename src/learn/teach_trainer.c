@@ -39,7 +39,9 @@ weft_status weft__teach_trainer_open(const weft__source *base, const weft__teach
     t.n_threads = o->n_threads;
     t.max_rows = lora->max_rows;
     t.seed = o->seed;
-    t.schedule = WEFT__TRAIN_LR_CONSTANT;
+    t.schedule = lora->decay > 0 ? WEFT__TRAIN_LR_COSINE : WEFT__TRAIN_LR_CONSTANT;
+    t.n_steps = lora->decay;
+    t.lr_floor = 0.05f;
     t.lr = lora->lr;
     t.weight_decay = 0;
     t.l2_sp = lora->l2_sp;

@@ -16,6 +16,7 @@ typedef struct weft__teach_lora {
     int32_t more;            /* added to the rank of `like`, or to `rank` */
     const char *beside;      /* NULL, or one matrix more */
     float lr, l2_sp;         /* of steps */
+    int32_t decay;           /* 0, or over so many steps lr goes down to a twentieth, by half a cosine */
     int32_t max_rows;
 } weft__teach_lora;
 
