@@ -1,124 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* learn_loop.c: learning beside serving (learn/teach_loop.h) on a tiny model: what comes in becomes versions, the same
  * again gives the same contents, nobody's events are another's, and going back goes on from there. */
-#include <sched.h>
-#include <stdatomic.h>
-
-#include "learn_lesson.h"
+#include "learn_loop_room.h"
 
 #include "base/clock.h"
-#include "learn/teach_loop.h"
-
-#ifdef SCHED_IDLE
-static atomic_int lifted; /* the last thread that another one wanted to have its precedence again */
-
-int __real_sched_setscheduler(pid_t pid, int policy, const struct sched_param *param);
-int __wrap_sched_setscheduler(pid_t pid, int policy, const struct sched_param *param);
-int __wrap_sched_setscheduler(pid_t pid, int policy, const struct sched_param *param)
-{
-    if (pid && pid != gettid() && policy == SCHED_OTHER) atomic_store(&lifted, pid);
-    return __real_sched_setscheduler(pid, policy, param);
-}
-#endif
-
-typedef struct serving {
-    char folder[64];
-    weft__version_row row[32];
-    int n, n_published, fails;
-    weft__versions *goes_back_in;       /* while the next one is published */
-    atomic_int busy, n_asked, patience; /* n_asked: whether it is; patience: how often it may, before it no longer is */
-    atomic_int n_idle;                  /* asked by a thread that whoever wakes takes the core from */
-    atomic_int holds;                   /* such a thread is held: 1: the next, 2: now, 3: it was lifted */
-} serving;
-
-static weft_status place(void *arg, const char *tenant, const char *full_name, char *out, weft_error *err)
-{
-    const serving *s = arg;
-    (void)err;
-    snprintf(out, 4096, "%s/%s-%s.gguf", s->folder, tenant, full_name);
-    return WEFT_OK;
-}
-
-static weft_status publish(void *arg, const char *tenant, const char *full_name, const char *file, weft_error *err)
-{
-    serving *s = arg;
-    (void)full_name;
-    if (s->fails) return weft_fail(err, WEFT_BUSY, "no room for it");
-    assert_int_equal(access(file, F_OK), 0);
-    s->n_published++;
-    int64_t at;
-    if (s->goes_back_in)
-        assert_int_equal(weft__versions_roll_back(s->goes_back_in, tenant, "mine", 1, &at, NULL), WEFT_OK);
-    s->goes_back_in = NULL;
-    return WEFT_OK;
-}
-
-static weft_status note(void *arg, const weft__version_row *row, weft_error *err)
-{
-    serving *s = arg;
-    (void)err;
-    s->row[s->n++] = *row;
-    return WEFT_OK;
-}
-
-static int busy(void *arg)
-{
-    serving *s = arg;
-#ifdef SCHED_IDLE
-    if (sched_getscheduler(0) == SCHED_IDLE) atomic_fetch_add(&s->n_idle, 1);
-    int next = 1;
-    if (sched_getscheduler(0) == SCHED_IDLE && atomic_compare_exchange_strong(&s->holds, &next, 2)) {
-        for (int patience = 20000; atomic_load(&lifted) != gettid() && patience > 0; patience--)
-            nanosleep(&(struct timespec){0, 1000000}, NULL);
-        if (atomic_load(&lifted) == gettid()) atomic_store(&s->holds, 3);
-    }
-#endif
-    const int n = atomic_fetch_add(&s->n_asked, 1), patience = atomic_load(&s->patience);
-    return atomic_load(&s->busy) && !(patience && n > patience);
-}
-
-typedef struct room {
-    serving s;
-    weft__teach_loop *loop;
-} room;
-
-static void room_open(room *r, const lesson *l, float share)
-{
-    weft__teach_loop_params p;
-    *r = (room){0};
-    snprintf(r->s.folder, sizeof r->s.folder, "/tmp/weft-XXXXXX");
-    assert_non_null(mkdtemp(r->s.folder));
-    weft__teach_loop_params_default(&p);
-    p.base = &l->m->src;
-    p.tok = l->tok;
-    p.options = l->o;
-    p.options.per_step = 4;
-    p.options.neighbour = 0;
-    p.options.anchor = 0.2f;
-    p.bounds = l->judge.bounds;
-    p.probe = l->probe;
-    p.n_probe = N_PROBE;
-    p.share = share;
-    p.hooks = (weft__teach_hooks){&r->s, place, publish, note, busy};
-    assert_int_equal(weft__teach_loop_new(&p, &r->loop, NULL), WEFT_OK);
-}
-
-static void room_close(room *r)
-{
-    char command[128];
-    weft__teach_loop_free(&r->loop);
-    snprintf(command, sizeof command, "rm -r %s", r->s.folder);
-    assert_int_equal(system(command), 0);
-}
-
-static void put(room *r, const char *tenant, uint64_t seed, int64_t number)
-{
-    weft__teach_texts t = {0};
-    add_text(&t, seed, 3);
-    const weft__teach_event e = {.correction = t.text[0]};
-    assert_int_equal(weft__teach_loop_put(r->loop, tenant, "mine", number, &e, NULL), WEFT_OK);
-    weft__teach_texts_free(&t);
-}
 
 static void keep(room *r, const char *tenant, uint64_t seed)
 {
@@ -126,11 +11,6 @@ static void keep(room *r, const char *tenant, uint64_t seed)
     add_text(&t, seed, 3);
     assert_int_equal(weft__teach_loop_keep(r->loop, tenant, "mine", &t.text[0], NULL), WEFT_OK);
     weft__teach_texts_free(&t);
-}
-
-static int64_t now(room *r, const char *tenant, char *content)
-{
-    return weft__versions_current(weft__teach_loop_versions(r->loop), tenant, "mine", content);
 }
 
 static void same_rows(const room *a, const room *b, const char *tenant)
@@ -343,94 +223,6 @@ static void one_consolidation_is_in_work(void **state)
     lesson_close(&l);
 }
 
-/* Beside requests a share of its time is what they leave; all of its time it takes as any thread of low precedence. */
-static void requests_take_the_core_from_it(void **state)
-{
-    (void)state;
-#ifdef SCHED_IDLE
-    static const float share[] = {0.5f, 1};
-    for (int busy = 0; busy < 2; busy++) {
-        for (int i = 0; i < 2; i++) {
-            lesson l;
-            room r;
-            lesson_open(&l);
-            room_open(&r, &l, share[i]);
-            atomic_store(&r.s.busy, busy);
-            put(&r, "ann", 1, 1);
-            weft__teach_loop_wait(r.loop);
-            assert_int_equal(now(&r, "ann", NULL), 1);
-            assert_int_equal(atomic_load(&r.s.n_idle) > 0, busy && share[i] < 1);
-            room_close(&r);
-            lesson_close(&l);
-        }
-    }
-#else
-    skip();
-#endif
-}
-
-#ifdef SCHED_IDLE
-static void *forget_ann(void *loop)
-{
-    weft__teach_loop_forget(loop, "ann");
-    return NULL;
-}
-#endif
-
-/* Whether the system allows it or not. */
-static void who_forgets_or_ends_lifts_it(void **state)
-{
-    (void)state;
-#ifdef SCHED_IDLE
-    for (int ends = 0; ends < 2; ends++) {
-        lesson l;
-        room r;
-        pthread_t forgets;
-        lesson_open(&l);
-        room_open(&r, &l, 0.5f);
-        atomic_store(&r.s.busy, 1);
-        atomic_store(&lifted, 0);
-        atomic_store(&r.s.holds, 1);
-        put(&r, "ann", 1, 1);
-        while (atomic_load(&r.s.holds) != 2) nanosleep(&(struct timespec){0, 100000}, NULL);
-        if (!ends) {
-            assert_int_equal(pthread_create(&forgets, NULL, forget_ann, r.loop), 0);
-            pthread_join(forgets, NULL);
-        } else {
-            weft__teach_loop_free(&r.loop);
-        }
-        assert_int_equal(atomic_load(&r.s.holds), 3);
-        room_close(&r);
-        lesson_close(&l);
-    }
-#else
-    skip();
-#endif
-}
-
-/* Without a share nothing is learned while requests run; and who ends does not wait for that. */
-static void without_a_share_it_waits_for_an_idle_moment(void **state)
-{
-    (void)state;
-    lesson l;
-    room r;
-    const struct timespec moment = {0, 20000000};
-    lesson_open(&l);
-    room_open(&r, &l, 0);
-    atomic_store(&r.s.busy, 1);
-    put(&r, "ann", 1, 1);
-    nanosleep(&moment, NULL);
-    assert_int_equal(now(&r, "ann", NULL), 0);
-    atomic_store(&r.s.busy, 0);
-    weft__teach_loop_wait(r.loop);
-    assert_int_equal(now(&r, "ann", NULL), 1);
-    atomic_store(&r.s.busy, 1);
-    put(&r, "ann", 3, 2);
-    put(&r, "ann", 4, 3);
-    room_close(&r);
-    lesson_close(&l);
-}
-
 /* Of whom is forgotten nothing is left, and what is being learned for it is given up; others' stays. */
 static void who_is_forgotten_begins_anew(void **state)
 {
@@ -601,9 +393,6 @@ int main(void)
         cmocka_unit_test(what_is_refused_changes_nothing),
         cmocka_unit_test(what_was_refused_comes_in_with_others),
         cmocka_unit_test(one_consolidation_is_in_work),
-        cmocka_unit_test(requests_take_the_core_from_it),
-        cmocka_unit_test(who_forgets_or_ends_lifts_it),
-        cmocka_unit_test(without_a_share_it_waits_for_an_idle_moment),
         cmocka_unit_test(who_is_forgotten_begins_anew),
         cmocka_unit_test(going_back_meanwhile_holds),
         cmocka_unit_test(what_is_refused_after_all_leaves_no_file),
