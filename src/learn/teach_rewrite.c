@@ -105,10 +105,10 @@ static int peel(const weft__teach_rules *r, weft__teach_span *out, weft__teach_s
                 int at_end)
 {
     const weft__teach_text *rule = rule_for(r, run->ids + out->from, out->to - out->from, at_end);
-    const int32_t n = rule ? rule->n - rule->n_prompt : 0, *put = run->ids + (at_end ? in->to - n : in->from);
-    if (!rule || out->to - out->from < 2 || n > in->to - in->from ||
-        (n && memcmp(put, rule->ids + rule->n_prompt, (size_t)n * sizeof *put)))
-        return 0;
+    const int32_t n = rule ? rule->n - rule->n_prompt : 0;
+    if (!rule || out->to - out->from < 2 || n > in->to - in->from) return 0;
+    const int32_t *put = run->ids + (at_end ? in->to - n : in->from);
+    if (n && memcmp(put, rule->ids + rule->n_prompt, (size_t)n * sizeof *put)) return 0;
     if (at_end) out->to--, in->to -= n;
     else out->from++, in->from += n;
     return 1;
