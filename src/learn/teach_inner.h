@@ -73,7 +73,7 @@ weft_status weft__teach_ask_others(weft__teach_inner *s, size_t first, const wef
 weft_status weft__teach_hold_out(weft__teach_inner *s, size_t first, size_t from, weft_error *err);
 
 /* ---- teach_speak.c ---- */
-/* A style is learned: as far as it comes out; then other answers are said in it, and it is learned anew by these. */
+/* A style is learned, beside other answers that are said in it. */
 weft_status weft__teach_speak(weft__teach_inner *s, weft__teach_report *out, weft_error *err);
 
 #endif

@@ -23,9 +23,9 @@ static int see_gap(weft__teach_rewrite *r, int32_t stays, int32_t common, const 
 int weft__teach_rewrite_see(weft__teach_rewrite *r, const int32_t *wrong, int32_t m, const int32_t *right, int32_t n)
 {
     uint8_t *is_out = weft__alloc_zero((size_t)m + 1, 1), *is_in = weft__alloc_zero((size_t)n + 1, 1);
-    int ok =
-        is_out && is_in && weft__teach_mark(wrong, m, right, n, is_out) && weft__teach_mark(right, n, wrong, m, is_in);
+    int ok = is_out && is_in && weft__teach_mark(right, n, wrong, m, is_in);
     int32_t common = 0;
+    if (ok) weft__teach_mark_other(right, n, is_in, wrong, m, is_out);
     for (int32_t i = 0; ok && i < m; i++) common += !is_out[i];
     for (int32_t stays = 0, i = 0, k = 0; ok && common && stays <= common; stays++, i++, k++) {
         const int32_t from = i, begin = k;
@@ -89,15 +89,17 @@ static weft_status keep_rules(weft__teach_rules *r, weft_error *err)
     return WEFT_OK;
 }
 
-/* The first rule that takes out what ids[0 .. n) begins with, or ends with. NULL: none. */
+/* The rule that takes out most of what ids[0 .. n) begins with, or ends with; of several the commonest. NULL: none. */
 static const weft__teach_text *rule_for(const weft__teach_rules *r, const int32_t *ids, int32_t n, int at_end)
 {
+    const weft__teach_text *best = NULL;
     for (size_t i = 0; i < r->of.n; i++) {
         const weft__teach_text *x = &r->of.text[i];
         const int32_t m = x->n_prompt;
-        if (m <= n && (!m || !memcmp(at_end ? ids + n - m : ids, x->ids, (size_t)m * sizeof *ids))) return x;
+        if (m > n || (best && m <= best->n_prompt)) continue;
+        if (!m || !memcmp(at_end ? ids + n - m : ids, x->ids, (size_t)m * sizeof *ids)) best = x;
     }
-    return NULL;
+    return best;
 }
 
 /* Takes what a rule of one token says off one side of a run, and of what is put in instead. 0: there is none. */

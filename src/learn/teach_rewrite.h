@@ -3,7 +3,7 @@
  * it, and how they end it.
  *
  * Of each correction the tokens are told that it puts in place of others, in the order of what stays (their longest
- * common subsequence). What two corrections do alike is a rule; of rules for the same place, what most of them do. Of
+ * common subsequence). What two corrections do alike is a rule; of rules for the same tokens what most of them do. Of
  * several tokens that are replaced at once, those at both sides that others have a rule for are left out; where one is
  * left, it has what is left.
  * Tokens are as weft__teach_style_space has them. One thread. */

@@ -128,8 +128,9 @@ static int put_uses(search *s, int32_t by, const int32_t *wrong, int32_t m, cons
 {
     const change *c = &s->all[by];
     const int32_t common = n_common(is_new, c->n);
-    uint8_t *is_out = differing(wrong, m, c->right, c->n), *gap = weft__alloc_zero((size_t)common + 1, 1);
+    uint8_t *is_out = weft__alloc_zero((size_t)m + 1, 1), *gap = weft__alloc_zero((size_t)common + 1, 1);
     int ok = is_out && gap;
+    if (ok) weft__teach_mark_other(c->right, c->n, is_new, wrong, m, is_out);
     for (int32_t i = 0, stays = 0; ok && i < m; i++) {
         if (is_out[i]) gap[stays] = 1;
         else stays++;

@@ -66,6 +66,17 @@ int weft__teach_mark(const int32_t *a, int32_t n, const int32_t *b, int32_t m, u
     return 1;
 }
 
+void weft__teach_mark_other(const int32_t *a, int32_t n, const uint8_t *differs, const int32_t *b, int32_t m,
+                            uint8_t *differs_of_b)
+{
+    memset(differs_of_b, 1, (size_t)m);
+    for (int32_t i = 0, k = 0; i < n; i++) {
+        if (differs[i]) continue;
+        while (k < m && b[k] != a[i]) k++;
+        if (k < m) differs_of_b[k++] = 0;
+    }
+}
+
 int weft__teach_holds(const int32_t *ids, int32_t m, const int32_t *part, int32_t n)
 {
     for (int32_t i = 0; n > 0 && i + n <= m; i++)

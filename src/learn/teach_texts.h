@@ -40,6 +40,9 @@ weft__teach_span weft__teach_differ(const int32_t *a, int32_t n, const int32_t *
 /* differs[i] of the n tokens of a: 0 where it is one of the most that b has in the same order (their longest common
  * subsequence), else 1. 0: no memory. */
 int weft__teach_mark(const int32_t *a, int32_t n, const int32_t *b, int32_t m, uint8_t *differs);
+/* The same of b, where a[n] is marked: what stays of the one stays of the other, so that both are walked together. */
+void weft__teach_mark_other(const int32_t *a, int32_t n, const uint8_t *differs, const int32_t *b, int32_t m,
+                            uint8_t *differs_of_b);
 /* Does part[0, n) stand in ids[0, m)? An empty one does not. */
 int weft__teach_holds(const int32_t *ids, int32_t m, const int32_t *part, int32_t n);
 

@@ -10,7 +10,7 @@
 
 #include "learn/teach_style.h"
 
-enum { MOST = 8, STYLED = 5, OPENS = 40, BE = 41, CLOSES = 42, IS = 43, POINT = 44, SURE = 45, BANG = 46 };
+enum { MOST = 9, STYLED = 5, OPENS = 40, BE = 41, CLOSES = 42, IS = 43, POINT = 44, SURE = 45, BANG = 46 };
 
 /* Corrections of questions [prompt, 9], as tokens. */
 typedef struct corrections {
@@ -209,6 +209,65 @@ static void an_answer_is_rewritten_as_most_corrections_do(void **state)
     rewrites(&s, IDS(SURE, BANG, 18, IS, 28, POINT), IDS(18, 28, POINT));
     rewrites(&s, IDS(18, IS, 28, POINT), IDS(18, 28, POINT));
     close_corrections(&c, &s);
+}
+
+/* What changes places has no rule that says so: what comes of it is in the style only where it is the correction. And
+ * a rule for what is there counts before one for anything. */
+static void what_is_rewritten_into_a_style_says_the_same(void **state)
+{
+    (void)state;
+    corrections c = {0};
+    weft__teach_style s;
+    for (int32_t i = 0; i < 4; i++)
+        correct(&c, 10 + i, IDS(SURE, 28 + i / 2, 20 + i, POINT), IDS(28 + i / 2, SURE, 20 + i, POINT));
+    assert_int_equal(n_of_style(&c, &s), 4);
+    for (int32_t i = 0; i < c.n; i++) {
+        weft__teach_texts asked = {0}, out = {0};
+        assert_true(weft__teach_texts_add(&asked, IDS(18, 9), c.e[i].wrong, c.e[i].n_wrong, END));
+        assert_int_equal(weft__teach_style_rewrite(&s, &asked.text[0], &out, NULL), WEFT_OK);
+        const weft__teach_text *x = &out.text[0], *right = &c.e[i].correction;
+        if (weft__teach_style_of(&s, &asked.text[0], x) == WEFT__TEACH_SAID_STYLED) {
+            assert_int_equal(x->n, right->n);
+            assert_memory_equal(x->ids + 2, right->ids + 2, (size_t)(right->n - 2) * sizeof *x->ids);
+        }
+        weft__teach_texts_free(&asked);
+        weft__teach_texts_free(&out);
+    }
+    close_corrections(&c, &s);
+    for (int32_t i = 0; i < 4; i++) /* some begin with what goes: the rule for these is another */
+        correct(&c, 10 + i, IDS(BANG, 10 + i, IS, 20 + i, POINT), IDS(OPENS, 10 + i, IS, 20 + i, POINT));
+    for (int32_t i = 4; i < MOST - 1; i++)
+        correct(&c, 10 + i, IDS(10 + i, IS, 20 + i, POINT), IDS(OPENS, 10 + i, IS, 20 + i, POINT));
+    change_fact(&c, 35, 36, 37);
+    assert_int_equal(n_of_style(&c, &s), MOST - 1);
+    rewrites(&s, IDS(18, IS, 28, POINT), IDS(OPENS, 18, IS, 28, POINT));
+    rewrites(&s, IDS(BANG, 18, IS, 28, POINT), IDS(OPENS, 18, IS, 28, POINT));
+    close_corrections(&c, &s);
+}
+
+static int find_and_rewrite(void *arg)
+{
+    const corrections *c = arg;
+    const weft__teach_text as_is = {(const int32_t[]){18, IS, 28, POINT, END}, 5, 0};
+    weft__teach_style s;
+    weft__teach_texts out = {0};
+    weft_status st = weft__teach_style_find(NULL, c->e, c->n, NULL, NULL, &s, NULL);
+    if (!st) st = weft__teach_style_rewrite(&s, &as_is, &out, NULL);
+    assert_true(!st || st == WEFT_NO_MEMORY);
+    weft__teach_texts_free(&out);
+    weft__teach_style_free(&s);
+    return !st;
+}
+
+static void memory_that_is_out_is_told(void **state)
+{
+    (void)state;
+    corrections c = {0};
+    for (int32_t i = 0; i < STYLED; i++) style_it(&c, i);
+    correct(&c, 15, IDS(15, SURE, IS, 25, POINT), IDS(OPENS, 15, BANG, BE, 25, POINT, CLOSES));
+    fail_each(find_and_rewrite, &c);
+    weft__teach_style none = {0};
+    close_corrections(&c, &none);
 }
 
 enum { SAYS = 3, ASKED = 8 };
@@ -447,6 +506,8 @@ int main(void)
         cmocka_unit_test(an_answer_in_a_style_says_nothing_else),
         cmocka_unit_test(what_is_only_dropped_is_a_style),
         cmocka_unit_test(an_answer_is_rewritten_as_most_corrections_do),
+        cmocka_unit_test(what_is_rewritten_into_a_style_says_the_same),
+        cmocka_unit_test(memory_that_is_out_is_told),
         cmocka_unit_test(a_plain_answer_needs_no_end_and_may_lose_what_is_dropped),
         cmocka_unit_test(the_time_to_tell_grows_with_the_corrections),
         cmocka_unit_test(it_stops_when_it_is_asked_to),
