@@ -57,6 +57,8 @@ void weft__background_idle(weft__background_idler *who)
     self.idler = who;
     atomic_store(&who->tid, gettid());
     sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0}); /* of this thread; refused, it stays as it is */
+#else
+    (void)who;
 #endif
 }
 
