@@ -452,9 +452,10 @@ static void a_style_is_learned_from_answers_said_in_it(void **state)
     l.o.style.first_steps = 0; /* the model has not to say them */
     weft__teach_report r, again, facts;
     learns_style(&l, &r, earlier.n);
-    l.o.n_threads = 3;
+    l.o.n_threads = 2;
     assert_int_equal(weft__teach(&l.task, &l.o, &again, NULL), WEFT_OK);
     assert_memory_equal(&r.id, &again.id, sizeof r.id);
+    l.o.n_threads = 1;
     const weft__teach_text public = {l.probe, 24, 1}; /* stays more as it was where it is held to the base */
     l.task.publics = &public;
     l.task.n_publics = 1;
