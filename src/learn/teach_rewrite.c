@@ -15,9 +15,9 @@ enum { LEAST = 2 /* corrections that make a rule */ };
 static int see_gap(weft__teach_rewrite *r, int32_t stays, int32_t common, const int32_t *wrong, int32_t n_out,
                    const int32_t *right, int32_t n_in)
 {
-    weft__teach_rules *const to = !stays ? &r->begin : stays == common ? &r->end : &r->within;
+    weft__teach_texts *const to = !stays ? &r->begin : stays == common ? &r->end : &r->within;
     if (to == &r->within && !n_out) return 1;
-    return weft__teach_texts_add(to == &r->within && n_out > 1 ? &r->runs : &to->of, wrong, n_out, right, n_in, -1);
+    return weft__teach_texts_add(to == &r->within && n_out > 1 ? &r->runs : to, wrong, n_out, right, n_in, -1);
 }
 
 int weft__teach_rewrite_see(weft__teach_rewrite *r, const int32_t *wrong, int32_t m, const int32_t *right, int32_t n)
@@ -60,17 +60,13 @@ static int by_times(const void *a, const void *b)
 }
 
 /* Each once, with how often it was seen; what fewer than LEAST do goes. */
-static weft_status keep_rules(weft__teach_rules *r, weft_error *err)
+static weft_status keep_rules(weft__teach_texts *r, weft_error *err)
 {
-    const size_t n_seen = r->of.n;
+    const size_t n_seen = r->n;
     rule_seen *all = weft__alloc_array(n_seen + 1, sizeof *all);
     size_t n = 0;
-    r->times = weft__alloc_array(n_seen + 1, sizeof *r->times);
-    if (!all || !r->times) {
-        weft__free(all);
-        return weft__teach_no_memory(err);
-    }
-    for (size_t i = 0; i < n_seen; i++) all[i] = (rule_seen){r->of.text[i], 1};
+    if (!all) return weft__teach_no_memory(err);
+    for (size_t i = 0; i < n_seen; i++) all[i] = (rule_seen){r->text[i], 1};
     if (n_seen > 1) qsort(all, n_seen, sizeof *all, by_text);
     for (size_t i = 0; i < n_seen; i++) {
         if (n && !by_text(&all[n - 1], &all[i])) {
@@ -81,20 +77,19 @@ static weft_status keep_rules(weft__teach_rules *r, weft_error *err)
     if (n > 1) qsort(all, n, sizeof *all, by_times);
     for (; n && all[n - 1].times < LEAST; n--) weft__free((void *)(uintptr_t)all[n - 1].text.ids);
     for (size_t i = 0; i < n; i++) {
-        r->of.text[i] = all[i].text;
-        r->times[i] = all[i].times;
+        r->text[i] = all[i].text;
     }
-    r->of.n = n;
+    r->n = n;
     weft__free(all);
     return WEFT_OK;
 }
 
 /* The rule that takes out most of what ids[0 .. n) begins with, or ends with; of several the commonest. NULL: none. */
-static const weft__teach_text *rule_for(const weft__teach_rules *r, const int32_t *ids, int32_t n, int at_end)
+static const weft__teach_text *rule_for(const weft__teach_texts *r, const int32_t *ids, int32_t n, int at_end)
 {
     const weft__teach_text *best = NULL;
-    for (size_t i = 0; i < r->of.n; i++) {
-        const weft__teach_text *x = &r->of.text[i];
+    for (size_t i = 0; i < r->n; i++) {
+        const weft__teach_text *x = &r->text[i];
         const int32_t m = x->n_prompt;
         if (m > n || (best && m <= best->n_prompt)) continue;
         if (!m || !memcmp(at_end ? ids + n - m : ids, x->ids, (size_t)m * sizeof *ids)) best = x;
@@ -103,7 +98,7 @@ static const weft__teach_text *rule_for(const weft__teach_rules *r, const int32_
 }
 
 /* Takes what a rule of one token says off one side of a run, and of what is put in instead. 0: there is none. */
-static int peel(const weft__teach_rules *r, weft__teach_span *out, weft__teach_span *in, const weft__teach_text *run,
+static int peel(const weft__teach_texts *r, weft__teach_span *out, weft__teach_span *in, const weft__teach_text *run,
                 int at_end)
 {
     const weft__teach_text *rule = rule_for(r, run->ids + out->from, out->to - out->from, at_end);
@@ -119,11 +114,11 @@ static int peel(const weft__teach_rules *r, weft__teach_span *out, weft__teach_s
 /* What runs tell beside what single tokens do, of which they may be another correction that does so. */
 static weft_status split_runs(weft__teach_rewrite *r, weft_error *err)
 {
-    weft__teach_rules known = {0};
+    weft__teach_texts known = {0};
     weft_status st = WEFT_OK;
-    for (size_t i = 0; !st && i < r->within.of.n; i++) {
-        const weft__teach_text *x = &r->within.of.text[i];
-        if (!weft__teach_texts_add(&known.of, x->ids, x->n_prompt, x->ids + x->n_prompt, x->n - x->n_prompt, -1))
+    for (size_t i = 0; !st && i < r->within.n; i++) {
+        const weft__teach_text *x = &r->within.text[i];
+        if (!weft__teach_texts_add(&known, x->ids, x->n_prompt, x->ids + x->n_prompt, x->n - x->n_prompt, -1))
             st = weft__teach_no_memory(err);
     }
     if (!st) st = keep_rules(&known, err);
@@ -132,11 +127,10 @@ static weft_status split_runs(weft__teach_rewrite *r, weft_error *err)
         weft__teach_span out = {0, x->n_prompt}, in = {x->n_prompt, x->n};
         while (peel(&known, &out, &in, x, 0) || peel(&known, &out, &in, x, 1)) continue;
         if (out.to - out.from == 1 &&
-            !weft__teach_texts_add(&r->within.of, x->ids + out.from, 1, x->ids + in.from, in.to - in.from, -1))
+            !weft__teach_texts_add(&r->within, x->ids + out.from, 1, x->ids + in.from, in.to - in.from, -1))
             st = weft__teach_no_memory(err);
     }
-    weft__teach_texts_free(&known.of);
-    weft__free(known.times);
+    weft__teach_texts_free(&known);
     weft__teach_texts_free(&r->runs);
     return st;
 }
@@ -151,22 +145,19 @@ weft_status weft__teach_rewrite_settle(weft__teach_rewrite *r, weft_error *err)
 
 int weft__teach_rewrite_takes(const weft__teach_rewrite *r, int32_t id)
 {
-    const weft__teach_rules *const all[] = {&r->begin, &r->within, &r->end};
+    const weft__teach_texts *const all[] = {&r->begin, &r->within, &r->end};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-        for (size_t i = 0; i < all[k]->of.n; i++)
-            if (weft__teach_holds(all[k]->of.text[i].ids, all[k]->of.text[i].n_prompt, &id, 1)) return 1;
+        for (size_t i = 0; i < all[k]->n; i++)
+            if (weft__teach_holds(all[k]->text[i].ids, all[k]->text[i].n_prompt, &id, 1)) return 1;
     return 0;
 }
 
 void weft__teach_rewrite_free(weft__teach_rewrite *r)
 {
-    weft__teach_rules *const all[] = {&r->begin, &r->within, &r->end};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        weft__teach_texts_free(&all[i]->of);
-        weft__free(all[i]->times);
-    }
+    weft__teach_texts_free(&r->begin);
+    weft__teach_texts_free(&r->within);
+    weft__teach_texts_free(&r->end);
     weft__teach_texts_free(&r->runs);
-    *r = (weft__teach_rewrite){0};
 }
 
 /* ---- rewriting ---- */

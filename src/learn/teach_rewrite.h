@@ -12,15 +12,10 @@
 
 #include "learn/teach_texts.h"
 
-/* The prompt of each is taken out, its answer is put in: either may be empty. */
-typedef struct weft__teach_rules {
-    weft__teach_texts of;
-    int32_t *times; /* [of.n] corrections that do so: what most do first */
-} weft__teach_rules;
-
-/* Zero-initialise. */
+/* Rules: the prompt of each is taken out, its answer is put in; either may be empty. Settled, each stands once, and
+ * what most corrections do comes first. Zero-initialise. */
 typedef struct weft__teach_rewrite {
-    weft__teach_rules begin, within, end; /* within: of one token, behind something that stays and before something */
+    weft__teach_texts begin, within, end; /* within: of one token, behind something that stays and before something */
     weft__teach_texts runs;               /* of several, until they are settled */
 } weft__teach_rewrite;
 
